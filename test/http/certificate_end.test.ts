@@ -17,6 +17,10 @@ const intermediate = (seconds: number, key?: string): Certificate =>
 const middle = intermediate(30 * day);
 const own = issue({ name: 'own', seconds: 10 * day, issuer: { name: 'intermediate', key: middle.key } });
 const byRoot = issue({ name: 'own', seconds: 10 * day, issuer: { name: 'root', key: root.key } });
+const signedRoot = issue({ name: 'root', seconds: -day, key: root.key, issuer: { name: 'other', key: middle.key } });
+const oneOfTwo = issue({ name: 'one', seconds: 20 * day, key: root.key, issuer: { name: 'two', key: middle.key } });
+const twoOfTwo = issue({ name: 'two', seconds: 15 * day, key: middle.key, issuer: { name: 'one', key: root.key } });
+const byOneOfTwo = issue({ name: 'own', seconds: 30 * day, issuer: { name: 'one', key: root.key } });
 
 const cases: Readonly<Record<string, readonly [chain: readonly Certificate[], seconds: number]>> = {
   'the certificate itself': [[own, middle], 10 * day],
@@ -29,6 +33,8 @@ const cases: Readonly<Record<string, readonly [chain: readonly Certificate[], se
   'an intermediate one that ends earlier, behind others': [[own, root, intermediate(hour, middle.key)], hour],
   'a root that has ended, which clients have in another form': [[byRoot, expiredRoot], 10 * day],
   'a root that has ended behind an intermediate one': [[own, middle, expiredRoot], 10 * day],
+  'a root beside its other form that another root signed, which has ended': [[byRoot, root, signedRoot], 10 * day],
+  'the earliest of two that signed each other': [[byOneOfTwo, twoOfTwo, oneOfTwo], 15 * day],
   'a certificate of another chain': [[own, middle, issue({ name: 'other', seconds: -day })], 10 * day],
 };
 

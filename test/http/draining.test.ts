@@ -16,7 +16,11 @@ import { listenForOperator } from '../../src/http/server/operator_socket.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 import { until } from '../support/until.ts';
 
+/** How many timers keep the process from ending. */
+const timers = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+
 test('an answer to a slow client is sent completely, and then idle connections are closed', async () => {
+  const before = timers();
   const bytes = 30_000_000;
   const app = new Hono<HonoEnv>();
   app.get('/', (c) => c.body('a'.repeat(bytes), 200, { 'content-type': 'text/plain' }));
@@ -50,7 +54,24 @@ test('an answer to a slow client is sent completely, and then idle connections a
   await ended;
   assert.ok(length > bytes, `${length} bytes came`);
   await closing;
+  assert.ok(timers() <= before, 'nothing waits for the time after which connections are cut off');
   idle.destroy();
+});
+
+test('an answer that does not end is cut off after its time', async () => {
+  const app = new Hono<HonoEnv>();
+  const arrived = Promise.withResolvers<void>();
+  app.get('/', () => {
+    arrived.resolve();
+    return new Promise(() => {});
+  });
+  const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 10 });
+  const client = net.connect(Number(new URL(url).port), '127.0.0.1');
+  client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await arrived.promise;
+  const late = sleep(20_000, 'it waits', { ref: false });
+  assert.equal(await Promise.race([close().then(() => 'it has ended'), late]), 'it has ended');
+  client.destroy();
 });
 
 test('connections that wait to be accepted when the time for them is over are answered, also where the process got no time', async () => {
@@ -84,42 +105,42 @@ test('a connection that has sent no request ends with the server, also by TLS an
   await rm(folder, { recursive: true });
 });
 
-test('all answers of a client that did not wait for them are sent, and the last one says that the connection ends', async () => {
-  const app = new Hono<HonoEnv>();
-  const mayAnswer = Promise.withResolvers<void>();
-  let arrived = 0;
-  app.get('/:number', async (c) => {
-    arrived += 1;
-    await mayAnswer.promise;
-    return c.text(`answer ${c.req.param('number')}`);
-  });
-  const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 60_000 });
-  const ask = (number: number) => `GET /${number} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
-  const port = Number(new URL(url).port);
-  const isRefused = () =>
-    new Promise<boolean>((resolve) => {
-      const other = net.connect(port, '127.0.0.1', () => resolve(other.destroy() && false));
-      other.once('error', () => resolve(true));
+for (const last of [3, 4]) {
+  test(`all answers of a client that did not wait for them are sent, and the last one says that the connection ends: ${last}`, async () => {
+    const app = new Hono<HonoEnv>();
+    const mayAnswer = Promise.withResolvers<void>();
+    let arrived = 0;
+    app.get('/:number', async (c) => {
+      arrived += 1;
+      await mayAnswer.promise;
+      return c.text(`answer ${c.req.param('number')}`);
     });
-  const client = net.connect(port, '127.0.0.1');
-  client.write(ask(1) + ask(2) + ask(3));
-  let answers = '';
-  client.on('data', (data) => {
-    answers += data;
+    const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 60_000 });
+    const ask = (number: number) => `GET /${number} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+    const port = Number(new URL(url).port);
+    const isRefused = () =>
+      new Promise<boolean>((resolve) => {
+        const other = net.connect(port, '127.0.0.1', () => resolve(other.destroy() && false));
+        other.once('error', () => resolve(true));
+      });
+    const client = net.connect(port, '127.0.0.1');
+    client.write(ask(1) + ask(2) + ask(3));
+    let answers = '';
+    client.on('data', (data) => {
+      answers += data;
+    });
+    const ended = once(client, 'close');
+    await until('the requests have arrived', () => arrived === 3);
+    const closing = close();
+    await until('no new connection is accepted', isRefused);
+    if (last === 4) client.write(ask(4));
+    await until('the last request has arrived', () => arrived === last);
+    mayAnswer.resolve();
+    await Promise.all([ended, closing]);
+    assert.deepEqual(answers.match(/^(?:connection: close|answer \d)/gim), [
+      ...['answer 1', 'answer 2', 'answer 3'].slice(0, last - 1),
+      'connection: close',
+      `answer ${last}`,
+    ]);
   });
-  const ended = once(client, 'close');
-  await until('the requests have arrived', () => arrived === 3);
-  const closing = close();
-  await until('no new connection is accepted', isRefused);
-  client.write(ask(4));
-  await until('the last request has arrived', () => arrived === 4);
-  mayAnswer.resolve();
-  await Promise.all([ended, closing]);
-  assert.deepEqual(answers.match(/^(?:connection: close|answer \d)/gim), [
-    'answer 1',
-    'answer 2',
-    'answer 3',
-    'connection: close',
-    'answer 4',
-  ]);
-});
+}

@@ -38,6 +38,8 @@ for (const engine of engines) {
           const broken = await app.request('/healthcheck');
           const why = 'Tables of the database are gone, or of another release';
           assert.deepEqual([broken.status, await broken.text()], [503, why]);
+          const brokenJson = await app.request('/healthcheck', { headers: { accept: 'application/json' } });
+          assert.deepEqual([brokenJson.status, await brokenJson.json()], [503, { detailed: false, reasons: [why] }]);
           assert.equal((await app.request('/readyz', { method: 'HEAD' })).status, 503);
         } finally {
           await kysely.schema.alterTable('elsewhere').renameTo('provider_changes').execute();
@@ -141,7 +143,7 @@ suite('/metrics', () => {
       }
     }));
 
-  test('answers within seconds with the figures that it has while the database does not answer', () =>
+  test('answers within seconds with the figures that it has while the database does not answer, and so do probes', () =>
     withHost(async ({ app, database }) => {
       const { promise: unlocked, resolve: unlock } = Promise.withResolvers<void>();
       const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
@@ -153,11 +155,15 @@ suite('/metrics', () => {
       await locked;
       try {
         const late = sleep(15_000, undefined, { ref: false });
+        const ready = app.request('/readyz');
         const answer = await Promise.race([app.request('/metrics'), late]);
         assert.ok(answer, 'Prometheus waits for 10 s only');
         const text = await answer.text();
         assert.match(text, /^placement_fleet_age_seconds \d/m);
         assert.doesNotMatch(text, /openstack_placement/);
+        const unready = await ready;
+        const why = 'The database has not answered within 2000 ms';
+        assert.deepEqual([unready.status, await unready.text()], [503, why]);
       } finally {
         unlock();
         await holder;

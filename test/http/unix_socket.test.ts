@@ -162,12 +162,14 @@ test('a socket is for its owner alone until it has its permissions', () =>
     const file = path.join(folder, 'own.sock');
     const server = net.createServer();
     let first: number | undefined;
+    const umask = process.umask();
     server.once('listening', () => {
       first = statSync(file).mode & 0o777;
     });
     try {
       await listenOnSocket(server, file, '660');
       assert.deepEqual([first, await modeOf(file)], [0o600, '660']);
+      assert.equal(process.umask(), umask, 'other files are made as before');
     } finally {
       server.close();
     }

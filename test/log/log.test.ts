@@ -52,8 +52,11 @@ suite('the log of a running service', () => {
     serving('[placement_database]\nslow_statement_ms = 0\n', async (server, url) => {
       const { requestId, length } = await answerTo(`${url}/resource_providers?name=secret-of-mine`);
       await answerTo(`${url}/traits`, 'req-1] bob admin [');
+      for (const path of ['/healthcheck', '/readyz', '/metrics']) await answerTo(url + path);
+      await answerTo(`${url}/metrics/none`);
       const entries = (await end(server)).map((line) => JSON.parse(line));
-      const [request, withoutId] = entries.filter(({ msg }) => msg === 'request');
+      const [request, withoutId, afterProbes] = entries.filter(({ msg }) => msg === 'request');
+      assert.equal(afterProbes.url, '/metrics/none', 'probes and scrapes that succeed have no line');
       assert.equal(withoutId.globalRequestId, undefined, 'a text of another form is not logged');
       assert.ok(Math.abs(Date.parse(request.time) - Date.now()) < 60_000 && request.ms > 0);
       assert.deepEqual(
