@@ -315,7 +315,7 @@ const longestWaitMs = 10_000;
  * already have many. With SO_REUSEPORT, few clients with long-lived connections, such as schedulers, would often share
  * one worker while other workers are idle.
  */
-function openDistributor(): ConnectionDistributor {
+export function openDistributor(): ConnectionDistributor {
   const loads = new Map<ChildProcess, Load>();
   const waiting = new Set<AcceptedConnection>();
   let closed = false;

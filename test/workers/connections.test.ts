@@ -1,10 +1,13 @@
+/** The connections that the primary process hands to its workers. */
 import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer as createTlsServer } from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import tls from 'node:tls';
 import type { FromWorker } from '../../src/workers/messages.ts';
+import { openDistributor } from '../../src/workers/supervisor.ts';
 import { takeConnections } from '../../src/workers/worker.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 import { until } from '../support/until.ts';
@@ -30,3 +33,104 @@ test('a connection is closed if its client leaves after the TLS handshake and be
     process.removeAllListeners('message');
   }
 });
+
+/** What a worker does with a connection: nothing, or it takes it, says its name, and holds it until the client closes it, or says something. */
+const holds = `
+  process.on('message', ({ id }, socket) => {
+    process.send({ kind: 'taken', id });
+    socket.on('close', () => process.send({ kind: 'released' })).on('error', () => {});
+    socket.on('data', () => socket.destroy()).write(process.argv[1]);
+  });`;
+const hangs = `process.on('message', () => {});`;
+
+type Worker = { readonly child: ChildProcess; readonly messages: FromWorker['kind'][] };
+
+/** Calls back with the distributor of connections to a port, and with functions that start workers and connect clients. */
+async function withDistributor(
+  use: (
+    distributor: ReturnType<typeof openDistributor>,
+    start: (name: string, script: string) => Worker,
+    connect: () => Promise<net.Socket>,
+  ) => Promise<void>,
+): Promise<void> {
+  const distributor = openDistributor();
+  const [workers, clients]: [ChildProcess[], net.Socket[]] = [[], []];
+  let accepted = 0;
+  const primary = net.createServer({ pauseOnConnect: true }, (socket) => {
+    accepted += 1;
+    distributor.give(socket, 'api');
+  });
+  primary.listen(0, '127.0.0.1');
+  await once(primary, 'listening');
+  const { port } = primary.address() as AddressInfo; // it listens on TCP
+  const start = (name: string, script: string): Worker => {
+    const child = spawn(process.execPath, ['-e', script, name], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const messages: FromWorker['kind'][] = [];
+    child.on('message', ({ kind }: FromWorker) => messages.push(kind));
+    workers.push(child);
+    distributor.add(child);
+    return { child, messages };
+  };
+  const connect = async (): Promise<net.Socket> => {
+    const client = net.connect(port, '127.0.0.1').setEncoding('utf8');
+    clients.push(client);
+    await until('it is accepted', () => accepted === clients.length);
+    return client;
+  };
+  try {
+    await use(distributor, start, connect);
+  } finally {
+    for (const client of clients) client.destroy();
+    for (const worker of workers) worker.kill('SIGKILL');
+    distributor.close();
+    primary.close();
+  }
+}
+
+/** The name of the worker that serves a connection. */
+const serverOf = async (client: net.Socket): Promise<string> => String((await once(client, 'data'))[0]);
+
+test('a connection waits for a worker, goes to another one if that worker ends, and to one only', () =>
+  withDistributor(async (distributor, start, connect) => {
+    const client = await connect();
+    const served = serverOf(client);
+    const first = start('first', hangs);
+    first.child.kill('SIGKILL');
+    await once(first.child, 'exit');
+    const second = start('second', holds);
+    assert.equal(await served, 'second');
+    const third = start('third', holds);
+    distributor.remove(second.child);
+    assert.equal(await serverOf(await connect()), 'third');
+    await until('the primary knows', () => third.messages.length > 0);
+    assert.deepEqual([second.messages, third.messages], [['taken'], ['taken']]);
+    const late = await connect();
+    distributor.remove(third.child);
+    const refused = await connect();
+    distributor.close();
+    const unused = start('unused', holds);
+    const tooLate = await connect();
+    assert.equal(await serverOf(late), 'third');
+    late.write('end');
+    await until('all are closed', () => [refused, tooLate, late].every((each) => each.resume().closed));
+    assert.deepEqual(unused.messages, []);
+  }));
+
+test('a worker that takes its connections gets the next one, and of several the one with the fewest open ones', () =>
+  withDistributor(async (_distributor, start, connect) => {
+    start('busy', hangs);
+    const [one, other] = [start('one', holds), start('other', holds)];
+    const count = (kind: FromWorker['kind']) =>
+      [...one.messages, ...other.messages].filter((each) => each === kind).length;
+    await connect();
+    const clients: net.Socket[] = [];
+    for (const name of ['one', 'other', 'one', 'other', 'one', 'one']) {
+      const client = await connect();
+      assert.equal(await serverOf(client), name);
+      clients.push(client);
+      await until('the primary knows', () => count('taken') === clients.length);
+      if (clients.length !== 4) continue;
+      for (const index of [0, 2]) clients[index]?.destroy();
+      await until('one has none', () => count('released') === 2);
+    }
+  }));
