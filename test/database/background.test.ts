@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { setImmediate as nextIteration } from 'node:timers/promises';
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import {
   type DatabaseConnection,
@@ -12,12 +12,15 @@ import {
   PostgresAdapter,
   PostgresIntrospector,
   PostgresQueryCompiler,
+  type QueryResult,
 } from 'kysely';
 import { inBackground } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
 import { keepUp } from '../../db/engine/embedded.ts';
+import { pageSize } from '../../db/statements/consumers/remove_ended.ts';
 import type { Tables } from '../../db/tables.ts';
 import { forgetFromTimeToTime, removeEndedConsumers } from '../../src/claims/deletions.ts';
+import { keepHistory } from '../../src/claims/history.ts';
 import { retireSilentServices } from '../../src/compute/heartbeats.ts';
 import { pruneFromTimeToTime } from '../../src/fleet/keep/keeper.ts';
 import { openIdWatch } from '../../src/metrics/id_watch.ts';
@@ -80,6 +83,7 @@ suite('work in the background', () => {
     await pass(150_000);
     assert.equal(counts.begun, 1);
     end();
+    await pass(0);
     await pass(29_999);
     assert.equal(counts.begun, 1);
     await pass(1);
@@ -118,6 +122,18 @@ suite('work in the background', () => {
     assert.equal(counts.begun, 1);
   });
 
+  test('begins no round when it is stopped before one, or between two', async (t) => {
+    const pass = timeOf(t);
+    const [early, late] = [roundsOfAMinute(), roundsOfAMinute()];
+    await early.stop();
+    await pass(60_000);
+    late.end();
+    await pass(0);
+    await late.stop();
+    await pass(600_000);
+    assert.deepEqual([early.counts.begun, late.counts.begun], [0, 1]);
+  });
+
   test('does not keep the process alive', async () => {
     const file = path.join(import.meta.dirname, '..', '..', 'db', 'engine', 'background.ts');
     const program = `import { inBackground } from '${file}'; inBackground({ everyMs: 2e9, failed() {}, async round() {} });`;
@@ -125,14 +141,14 @@ suite('work in the background', () => {
   });
 });
 
-/** A database that answers no statement until the test says so, and then fails. */
+/** A database that answers no statement until the test says so, mostly by a failure. */
 function unansweringDatabase() {
-  const statements: PromiseWithResolvers<never>[] = [];
+  const statements: PromiseWithResolvers<QueryResult<never>>[] = [];
   const counts = { rounds: 0 };
   const connection: DatabaseConnection = {
     executeQuery: () => {
       counts.rounds += 1;
-      const statement = Promise.withResolvers<never>();
+      const statement = Promise.withResolvers<QueryResult<never>>();
       statements.push(statement);
       return statement.promise;
     },
@@ -151,7 +167,9 @@ function unansweringDatabase() {
   });
   // What is tested here sends its first statement by `kysely`, and uses nothing else of the database.
   const database = { kysely } as Database;
-  return { database, counts, fail: () => statements.shift()?.reject(new Error('no answer')) };
+  const fail = () => statements.shift()?.reject(new Error('no answer'));
+  const answer = (...rows: readonly object[]) => statements.shift()?.resolve({ rows: [...rows] as never[] }); // the caller knows the columns
+  return { database, counts, fail, answer };
 }
 
 const reported = {
@@ -188,3 +206,51 @@ for (const [what, start] of [
     assert.equal(counts.rounds, 2);
   });
 }
+
+/** Waits by the real clock, which pauses within a round go by. */
+async function soon(isSo: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 1000 && !isSo(); turn += 1) await sleep(5);
+  assert.ok(isSo());
+}
+
+test('former consumers are forgotten page by page, twice in the time that they are kept, until it is stopped', async (t) => {
+  const pass = timeOf(t);
+  const { database, counts, answer } = unansweringDatabase();
+  const stop = forgetFromTimeToTime(database, reported, 600);
+  await pass(149_999);
+  assert.equal(counts.rounds, 0);
+  await pass(150_001);
+  assert.equal(counts.rounds, 1);
+  const full = { last: 'uuid', count: pageSize };
+  answer(full);
+  await pass(0);
+  await soon(() => counts.rounds === 2);
+  answer({ last: 'uuid', count: pageSize - 1 });
+  await pass(290_000);
+  assert.equal(counts.rounds, 2);
+  await pass(10_000);
+  assert.equal(counts.rounds, 3);
+  const stopped = stop();
+  answer(full);
+  await pass(600_000);
+  await stopped;
+  assert.equal(counts.rounds, 3);
+});
+
+test('old records of the history are removed within ten minutes, as long as there are any', async (t) => {
+  const pass = timeOf(t);
+  const { database, counts, answer } = unansweringDatabase();
+  const keeping = keepHistory(database, reported, { enabled: false, keep: 60 });
+  await pass(0);
+  answer(); // it is off
+  const stop = await keeping;
+  await pass(600_000);
+  assert.equal(counts.rounds, 2);
+  answer({ count: 1000 }); // as many as one statement removes
+  await pass(0);
+  await soon(() => counts.rounds === 3);
+  const stopped = stop();
+  answer({ count: 1000 });
+  await stopped;
+  assert.equal(counts.rounds, 3);
+});

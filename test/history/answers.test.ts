@@ -410,8 +410,10 @@ test('a start waits shortly for the history, and not for a transaction that keep
   try {
     await other.kysely.transaction().execute(async (trx) => {
       await sql`lock table allocations in row exclusive mode`.execute(trx);
+      const startedMs = performance.now();
       const service = await openServiceOn(database, on);
       opened.push(service);
+      assert.ok(performance.now() - startedMs >= 1_990);
       assert.equal(await readHistoryState(service.database), 'off');
     });
     for (const service of opened) await untilOn(service);

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
+import { openDeletions } from '../../src/claims/deletions.ts';
+import type { OwnWrite } from '../../src/fleet/model/own_writes.ts';
 import { engines } from '../support/engines.ts';
 import { makeProvider, newClaim, requestsTo } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
@@ -33,7 +35,18 @@ for (const engine of engines) {
         .executeTakeFirstOrThrow();
       assert.equal(Number(left.count), 0);
       assert.deepEqual(await kysely.selectFrom('consumers').select('uuid').execute(), []);
-      assert.equal(await claim(randomUUID(), consumers), 204);
+      const last = randomUUID();
+      assert.equal(await claim(last, consumers), 204);
+
+      // The fleet shows at once what was released.
+      const released: OwnWrite[] = [];
+      const deletions = openDeletions(service.database, { onReleased: (write) => released.push(write) });
+      assert.deepEqual([await deletions.delete(last), await deletions.delete(last)], [1, 0]);
+      const { id: providerId } = await kysely.selectFrom('resource_providers').select('id').executeTakeFirstOrThrow();
+      assert.deepEqual(
+        released.map(({ effects }) => effects),
+        [[{ providerId, bump: 0, used: [{ classId: 0, delta: -consumers }] }]],
+      );
     });
   });
 }

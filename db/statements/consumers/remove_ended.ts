@@ -154,7 +154,7 @@ async function remove(
 }
 
 /** How many former consumers one statement checks, in some 5 ms. */
-const pageSize = 1000;
+export const pageSize = 1000;
 
 /**
  * Deletes the records of former consumers that were removed long ago, one page of the table at a time. The record stays if its
