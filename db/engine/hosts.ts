@@ -43,6 +43,17 @@ export const newHostSearch = ({ hosts, isRandom }: Hosts): HostSearch => ({
   plain: new Set(),
 });
 
+/** A connection of node-postgres. @throws Error where the file of `sslrootcert` is empty: Node.js would trust every authority that it knows */
+export class ServerClient extends pg.Client {
+  constructor(options?: pg.ClientConfig) {
+    super(options);
+    const tls: unknown = this.ssl; // declared as a boolean, but the options of TLS where the URL has some
+    if (typeof tls === 'object' && tls !== null && 'ca' in tls && tls.ca === '') {
+      throw new Error('the file of sslrootcert is empty');
+    }
+  }
+}
+
 /**
  * Opens a pool that connects to the first of several servers that answers and is of the wanted kind. libpq has this
  * search, node-postgres lacks it. Each new connection begins with the server that was found last: so only the first
@@ -79,7 +90,7 @@ export function openHostsPool(
     if (search.current === index) search.current = (index + 1) % hosts.length;
   };
 
-  class HostClient extends pg.Client {
+  class HostClient extends ServerClient {
     constructor(options?: pg.ClientConfig) {
       const index = search.current;
       const host = hosts[index] ?? { host: '', port: '' };

@@ -164,6 +164,14 @@ suite('several servers in one URL', () => {
     }
   });
 
+  test('an empty file of sslrootcert is refused, and lets no other authority count', async () => {
+    const verified = 'sslmode=verify-full&sslrootcert=/dev/null&uselibpqcompat=true';
+    for (const more of ['', '&connect_timeout=2']) {
+      const { stderr } = await versionAt(urlFor([portOf(primary)], verified + more));
+      assert.match(stderr, /cannot be reached: the file of sslrootcert is empty\./);
+    }
+  });
+
   test('target_session_attrs selects the kind of server', async () => {
     const [first, second] = [portOf(primary), portOf(standby)];
     const both = [
@@ -204,9 +212,14 @@ suite('several servers in one URL', () => {
   });
 
   test('an error of a server that refuses the database is reported, and no other server is tried', async () => {
-    const error = await failureAt(urlFor([nothing, portOf(primary), portOf(standby)], '', 'no_such'));
-    assert.equal(error.message, `127.0.0.1:${portOf(primary)}: database "no_such" does not exist`);
-    assert.equal(failureKind(error), 'access refused');
+    // One connection: the next one begins with the next server.
+    const asked = withDatabase(urlFor([nothing, portOf(primary), portOf(standby)], '', 'no_such'), ({ kysely }) =>
+      sql`select`.execute(kysely),
+    );
+    await assert.rejects(asked, (error: Error) => {
+      assert.equal(error.message, `127.0.0.1:${portOf(primary)}: database "no_such" does not exist`);
+      return failureKind(error) === 'access refused';
+    });
   });
 
   test('a command names all servers, and never prints the password', async () => {
