@@ -128,12 +128,14 @@ export async function writeEntry(files: readonly string[], project: string, fold
 import { after, suite } from 'node:test';
 import { cpuMs } from ${urlOf('test/bench/processes.ts')};
 import { keepDatabases } from ${urlOf('test/support/kept_databases.ts')};
+import { endLeftovers } from ${urlOf('test/support/leftovers.ts')};
 import { unfollowPromises } from ${urlOf('test/support/unfollowed_promises.ts')};
 let unimported = ${files.length};
 const imported = (file) => file.finally(() => {
   unimported -= 1;
   if (unimported === 0) unfollowPromises();
 });
+after(endLeftovers);
 after(keepDatabases());
 after(() => writeFileSync(${JSON.stringify(`${entry}.cpu`)}, String(cpuMs([process.pid]))));
 `;

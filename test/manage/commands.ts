@@ -6,6 +6,7 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { Config } from '../../src/config/config.ts';
 import { type Engine, freshDatabase, postgresqlServer } from '../support/engines.ts';
 import { runHosted } from '../support/hosted_command.ts';
+import { endAfterTests } from '../support/leftovers.ts';
 import { createDatabase } from '../support/postgresql.ts';
 import { quickStart } from '../support/quick_start.ts';
 import { fillEmbedded } from '../support/templates.ts';
@@ -95,6 +96,7 @@ export async function killLeftovers(): Promise<void> {
   for (const child of running.keys()) child.kill('SIGKILL');
   await Promise.allSettled(running.values());
 }
+endAfterTests(killLeftovers);
 
 /** Starts a command of this project. Its configuration comes only from its arguments and `environment`. */
 export function startCommand(

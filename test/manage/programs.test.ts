@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { harmful, hasHarmful } from '../support/harmful_characters.ts';
-import { type CommandName, killLeftovers, runAlone, startCommand } from './commands.ts';
+import { type CommandName, runAlone, startCommand } from './commands.ts';
 
 const programs = ['placement', 'placement-api', 'placement-manage', 'placement-status'] as const;
-
-after(killLeftovers);
 
 test('each program prints the version of the package', async () => {
   const { version } = JSON.parse(await readFile(path.join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'));
