@@ -254,7 +254,7 @@ const heldBy = ({ byId }: Fleet, state: ConsumerState | undefined): readonly Amo
     return provider === undefined ? [] : [{ provider, classId, amount: used }];
   });
 
-/** Not so after a drain, for example: what is there may stay, but does not come first. */
+/** Whether a provider has no more used than its capacity. A drained one may have: what is there stays, but does not come first. */
 const isWithinCapacity = ({ inventories }: Provider): boolean =>
   inventories.every(({ fields }) => fields.tolerated === undefined);
 

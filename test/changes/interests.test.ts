@@ -86,7 +86,7 @@ test('a provider is of a tree if its root is that of the tree', () => {
   assert.deepEqual(entries, [{ resource_provider: nodeAt(2).uuid, parts: ['usages'] }]);
 });
 
-test('the last row of a consumer holds, and whoever wants consumers reads all again where any may have changed', () => {
+test('the last row of a consumer counts; a client that follows consumers reads all again where any may have changed', () => {
   const rows = [
     ['7', null, 'made again', consumersBit | goneBit, null],
     ['7', null, 'ended', consumersBit, null],
