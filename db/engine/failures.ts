@@ -130,6 +130,7 @@ export function isUnavailable(error: unknown): boolean {
     return /^(08...|57P0[1-5]|53...|58...|25P0[34])$/.test(error.code);
   }
   if (!(error instanceof Error)) return false;
+  if (error instanceof ConnectionNotMade) return true;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
   if ('syscall' in error && error.syscall === 'connect') return true; // also ENOENT and EACCES, of a UNIX socket
   if ('syscall' in error && error.syscall === 'open') return false; // of a file
@@ -356,6 +357,9 @@ export class CommitsUnconfirmed extends Error {
     super('The database does not confirm commits; its synchronous standby may be gone.');
   }
 }
+
+/** No connection can be made as the settings are, and the files that they name: one may just be replaced. */
+export class ConnectionNotMade extends Error {}
 
 /** A request waited for a lock of another program for as long as a statement may take. Nothing was done for it. */
 export class LockWaitTooLong extends Error {

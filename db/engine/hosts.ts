@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { failureOf, isPassing, isTlsRefused, wrongServerCode } from './failures.ts';
+import { ConnectionNotMade, failureOf, isPassing, isTlsRefused, wrongServerCode } from './failures.ts';
 import { databaseUrlShape, type Host, type Hosts, type Target } from './host_list.ts';
 
 /**
@@ -43,15 +43,33 @@ export const newHostSearch = ({ hosts, isRandom }: Hosts): HostSearch => ({
   plain: new Set(),
 });
 
-/** A connection of node-postgres. @throws Error where the file of `sslrootcert` is empty: Node.js would trust every authority that it knows */
-export class ServerClient extends pg.Client {
-  constructor(options?: pg.ClientConfig) {
-    super(options);
-    const tls: unknown = this.ssl; // declared as a boolean, but the options of TLS where the URL has some
-    if (typeof tls === 'object' && tls !== null && 'ca' in tls && tls.ca === '') {
+/**
+ * Makes a connection of node-postgres, which reads the files of TLS that the URL names. Where one cannot be read, or that of `sslrootcert` is
+ * empty (Node.js would trust every authority that it knows), `connect` fails: what is thrown here may be caught by nothing, as the pool makes
+ * connections in events of sockets as well.
+ */
+export function newClient(options: pg.ClientConfig): pg.Client {
+  try {
+    const client = new pg.Client(options);
+    const tls: unknown = client.ssl; // declared as a boolean, but the options of TLS where the URL has some
+    if (typeof tls === 'object' && tls !== null && 'ca' in tls && tls.ca === '')
       throw new Error('the file of sslrootcert is empty');
-    }
+    return client;
+  } catch (error) {
+    const client = new pg.Client({});
+    const failure = new ConnectionNotMade(failureOf(error), { cause: error });
+    const refuse = (done: (error: Error) => void): void => process.nextTick(done, failure);
+    client.connect = refuse as typeof client.connect; // the pool calls it with a call back only
+    return client;
   }
+}
+
+/** What a pool makes connections of, by `new`: of a function that returns an object, it gives this object. */
+export function clientsBy(make: (options: pg.ClientConfig) => pg.Client): typeof pg.Client {
+  function Client(options: pg.ClientConfig): pg.Client {
+    return make(options);
+  }
+  return Client as unknown as typeof pg.Client; // the pool calls it with `new` only
 }
 
 /**
@@ -90,25 +108,24 @@ export function openHostsPool(
     if (search.current === index) search.current = (index + 1) % hosts.length;
   };
 
-  class HostClient extends ServerClient {
-    constructor(options?: pg.ClientConfig) {
-      const index = search.current;
-      const host = hosts[index] ?? { host: '', port: '' };
-      super({
-        ...options,
-        connectionString: urlOf(url, host, search.plain.has(index)),
-        connectionTimeoutMillis: eachTimeoutMs,
+  const hostClient = (options: pg.ClientConfig): pg.Client => {
+    const index = search.current;
+    const host = hosts[index] ?? { host: '', port: '' };
+    const client = newClient({
+      ...options,
+      connectionString: urlOf(url, host, search.plain.has(index)),
+      connectionTimeoutMillis: eachTimeoutMs,
+    });
+    indexOf.set(client, index);
+    const connect = client.connect.bind(client) as (done: (error?: Error) => void) => void; // one of its two forms
+    const noted = (done: (error?: Error) => void): void =>
+      connect((error) => {
+        if (error) failed(index, error);
+        done(error);
       });
-      indexOf.set(this, index);
-      const connect = this.connect.bind(this) as (done: (error?: Error) => void) => void; // one of its two forms
-      const noted = (done: (error?: Error) => void): void =>
-        connect((error) => {
-          if (error) failed(index, error);
-          done(error);
-        });
-      this.connect = noted as typeof this.connect; // the pool calls it with a call back only
-    }
-  }
+    client.connect = noted as typeof client.connect; // the pool calls it with a call back only
+    return client;
+  };
 
   const check = async (client: pg.ClientBase): Promise<void> => {
     const index = indexOf.get(client) ?? 0;
@@ -125,7 +142,7 @@ export function openHostsPool(
     if (list.isRandom) search.current = Math.floor(Math.random() * hosts.length);
   };
 
-  const pool = new pg.Pool({ ...config, Client: HostClient, onConnect: check });
+  const pool = new pg.Pool({ ...config, Client: clientsBy(hostClient), onConnect: check });
   // For prefer-standby the servers are tried a second time, when a primary is accepted as well.
   const most = target === 'prefer-standby' ? 2 * hosts.length : hosts.length;
   const take: TakeClient = async () => {

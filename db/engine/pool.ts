@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { isConnectionRefused } from './failures.ts';
 import { hostsOf } from './host_list.ts';
-import { newHostSearch, openHostsPool, ServerClient, type TakeClient } from './hosts.ts';
+import { clientsBy, newClient, newHostSearch, openHostsPool, type TakeClient } from './hosts.ts';
 import { tellsCrashes } from './server_state.ts';
 
 /** A pool, and how a connection of it is taken. */
@@ -16,7 +16,7 @@ export function poolsOf(url: string): (config: PoolConfig) => OpenPool {
   const isPlain = list.hosts.length === 1 && list.target === 'any' && !list.isTlsOptional;
   if (isPlain && list.connectTimeoutMs === undefined) {
     return (config) =>
-      plainPool(replacingBroken(new pg.Pool({ ...config, Client: ServerClient, connectionString: url })));
+      plainPool(replacingBroken(new pg.Pool({ ...config, Client: clientsBy(newClient), connectionString: url })));
   }
   const search = newHostSearch(list);
   return (config) => {

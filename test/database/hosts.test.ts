@@ -1,6 +1,9 @@
 /** A database URL that names several servers: a primary, its standby, and servers that do not answer. */
 import assert from 'node:assert/strict';
+import { rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import tls from 'node:tls';
 import { sql } from 'kysely';
@@ -164,11 +167,39 @@ suite('several servers in one URL', () => {
     }
   });
 
-  test('an empty file of sslrootcert is refused, and lets no other authority count', async () => {
-    const verified = 'sslmode=verify-full&sslrootcert=/dev/null&uselibpqcompat=true';
-    for (const more of ['', '&connect_timeout=2']) {
-      const { stderr } = await versionAt(urlFor([portOf(primary)], verified + more));
-      assert.match(stderr, /cannot be reached: the file of sslrootcert is empty\./);
+  test('without the file of sslrootcert, or with an empty one, no connection is made, and no other authority counts', async () => {
+    for (const [file, reason] of [
+      ['/dev/null', /cannot be reached: the file of sslrootcert is empty\./],
+      ['/dev/null/none', /cannot be reached: ENOTDIR.*, open '\/dev\/null\/none'\./],
+    ] as const) {
+      const verified = `sslmode=verify-full&sslrootcert=${file}&uselibpqcompat=true`;
+      for (const more of ['', '&connect_timeout=2']) {
+        const { code, stderr } = await versionAt(urlFor([portOf(primary)], verified + more));
+        assert.match(stderr, reason);
+        assert.equal(code, 69);
+      }
+    }
+  });
+
+  test('a file that vanishes while requests wait for a connection fails these requests alone', async () => {
+    const file = path.join(os.tmpdir(), `authorities-${process.pid}.pem`);
+    await writeFile(file, selfSigned().cert);
+    // The server has no TLS. It is not reached: each connection fails, and then the next one is made for the next request.
+    const url = urlFor([portOf(primary)], `sslmode=verify-full&sslrootcert=${file}&uselibpqcompat=true`);
+    const database = await openDatabase({ connection: url, maxPoolSize: 1, connectTimeoutMs: 20_000 });
+    try {
+      const asked = Promise.allSettled(Array.from({ length: 3 }, () => sql`select`.execute(database.kysely)));
+      await rm(file);
+      for (const answer of await asked) {
+        assert.ok(answer.status === 'rejected');
+        assert.match(String(answer.reason), /does not support SSL|ENOENT/);
+      }
+      await assert.rejects(sql`select`.execute(database.kysely), (error) => isUnavailable(error));
+      await writeFile(file, '');
+      await assert.rejects(sql`select`.execute(database.kysely), /the file of sslrootcert is empty/);
+    } finally {
+      await database.close();
+      await rm(file, { force: true });
     }
   });
 
