@@ -65,7 +65,7 @@ export async function serve(flags: ApiFlags, overrides: readonly Override[]): Pr
   const forMetrics = metricsAddress(config);
   // Before the database is opened and workers start, which takes seconds. The service listens only when it can answer.
   await checkAddresses([[config.api, 'api'], ...(forMetrics === undefined ? [] : [[forMetrics, 'metrics'] as const])]);
-  const tls = await readTls(config.ssl);
+  const tls = readTls(config.ssl);
 
   const log = openLog(config.default, undefined, config.api.workers > 1);
   const { logger } = log;

@@ -74,11 +74,11 @@ export function openRenewal(server: Listening, first: Config, { log, readAgain }
         return 'the service user of [keystone_authtoken] was read again and not tried yet';
       });
     }
-    await attempt('ssl', 'the TLS certificate stays as it was', async () => {
+    await attempt('ssl', 'the TLS certificate stays as it was', () => {
       const hasTls = inForce.ssl.certFile !== undefined;
       // TLS is not switched on or off for connections that are there.
       const ssl = hasTls === (wanted.ssl.certFile !== undefined) ? wanted.ssl : inForce.ssl;
-      const tls = await readTls(ssl);
+      const tls = readTls(ssl);
       if (tls === undefined) return 'there is no TLS certificate to read again';
       server.renewTls(tls);
       inForce = { ...inForce, ssl };

@@ -74,7 +74,8 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
       const before = server.log().length;
       server.child.kill('SIGHUP');
       await until('the signal is logged', () => server.log().slice(before).includes('SIGHUP: '));
-      const mistake = /and the TLS certificate stays as it was\. Mistake: TLS cannot be set up by \[ssl\] cert_file/;
+      const mistake =
+        /and the TLS certificate stays as it was\. Mistake: The file of \[ssl\] (cert|key)_file cannot be read: \S+ is empty\./;
       assert.match(server.log().slice(before), mistake);
       assert.equal((await send(`${url}/`, cert, 'GET')).status, 200);
       await writeFile(file(name), text);
@@ -123,8 +124,8 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
       ['none.pem', 'key.pem', /^placement-api: The file of \[ssl\] cert_file cannot be read: ENOENT/],
       ['cert.pem', 'other.pem', /^placement-api: TLS cannot be set up by \[ssl\] cert_file = .*key_file = .*mismatch/],
       ['cert.pem', 'cert.pem', /^placement-api: TLS cannot be set up by \[ssl\]/],
-      ['empty.pem', 'key.pem', /^placement-api: TLS cannot be set up by \[ssl\]/],
-      ['cert.pem', 'empty.pem', /^placement-api: TLS cannot be set up by \[ssl\]/],
+      ['empty.pem', 'key.pem', /^placement-api: The file of \[ssl\] cert_file cannot be read: \S+empty\.pem is empty/],
+      ['cert.pem', 'empty.pem', /^placement-api: The file of \[ssl\] key_file cannot be read: \S+empty\.pem is empty/],
     ] as const) {
       await configure(certFile, keyFile);
       const { code, stdout, stderr } = await runToEnd('placement-api', args, folder);

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
+import { readPem } from '../../text/pem.ts';
 import { messageOf } from '../../text/print.ts';
 
 /** `[keystone_authtoken]` */
@@ -93,19 +93,16 @@ export type TlsOptions = {
 export function tlsOptions({ cafile, certfile, keyfile, insecure }: KeystoneSettings): TlsOptions {
   return {
     rejectUnauthorized: !insecure,
-    ...(cafile === undefined ? {} : { ca: readPem('cafile', cafile) }),
-    ...(certfile === undefined ? {} : { cert: readPem('certfile', certfile) }),
+    ...(cafile === undefined ? {} : { ca: readFile('cafile', cafile) }),
+    ...(certfile === undefined ? {} : { cert: readFile('certfile', certfile) }),
     // One file may hold both the certificate and the key.
-    ...(certfile === undefined ? {} : { key: readPem('keyfile', keyfile ?? certfile) }),
+    ...(certfile === undefined ? {} : { key: readFile('keyfile', keyfile ?? certfile) }),
   };
 }
 
-function readPem(option: string, file: string): string {
+function readFile(option: string, file: string): string {
   try {
-    const text = readFileSync(file, 'utf8');
-    // Node.js takes an empty text for none, and would trust every authority that it knows.
-    if (text === '') throw new Error(`${file} is empty`);
-    return text;
+    return readPem(file);
   } catch (error) {
     const reason = messageOf(error);
     throw new Error(`The file of [keystone_authtoken] ${option} cannot be read: ${reason}.`, { cause: error });

@@ -5,6 +5,7 @@ import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jos
 import * as v from 'valibot';
 import type { JwtConfig } from '../../config/config.ts';
 import { maskUrls } from '../../config/database_url.ts';
+import { readPem } from '../../text/pem.ts';
 import { messageOf } from '../../text/print.ts';
 import { readAnswer, trustedAuthorities } from '../outgoing.ts';
 
@@ -83,8 +84,7 @@ async function fetchKeys({
   jwksUri,
   cafile,
 }: Pick<JwtConfig, 'issuer' | 'jwksUri' | 'cafile'>): Promise<string> {
-  // As bytes: an empty text would count as none, and then every authority that Node.js knows would be trusted.
-  const ca = cafile === undefined ? undefined : readFileSync(cafile);
+  const ca = cafile === undefined ? undefined : readPem(cafile);
   if (jwksUri !== undefined) return get(jwksUri, ca);
   const parsed = v.safeParse(discovery, JSON.parse(await get(discoveryUrl(issuer), ca)));
   if (!parsed.success) throw new Error(`${discoveryUrl(issuer)} does not name jwks_uri`);
@@ -97,7 +97,7 @@ async function fetchKeys({
 const discoveryUrl = (issuer: string): string => `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
 
 /** The answer to a GET. Redirects are not followed. @throws Error with the reason */
-function get(url: string, ca: Buffer | undefined): Promise<string> {
+function get(url: string, ca: string | undefined): Promise<string> {
   const open = url.startsWith('https:') ? https.request : http.request;
   const shown = maskUrls(url);
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { type Config, ConfigError } from '../../config/config.ts';
+import { readPem } from '../../text/pem.ts';
 import { messageOf } from '../../text/print.ts';
 
 /** A certificate chain and its key as PEM text. */
@@ -10,15 +10,14 @@ export type Tls = { readonly cert: string; readonly key: string };
 /**
  * Reads the files of `[ssl]`; undefined where none is configured, for plain HTTP.
  *
- * @throws ConfigError with the option where a file cannot be read, or the two do not belong together.
+ * @throws ConfigError with the option where a file cannot be read or is empty, or the two do not belong together.
  */
-export async function readTls({ certFile, keyFile }: Config['ssl']): Promise<Tls | undefined> {
+export function readTls({ certFile, keyFile }: Config['ssl']): Tls | undefined {
   if (certFile === undefined || keyFile === undefined) return undefined;
-  const cert = await readPem('cert_file', certFile);
-  const key = await readPem('key_file', keyFile);
+  const cert = readFile('cert_file', certFile);
+  const key = readFile('key_file', keyFile);
   try {
-    // As bytes, since an empty text would count as none: then no client could connect.
-    createSecureContext({ cert: Buffer.from(cert), key: Buffer.from(key) });
+    createSecureContext({ cert, key });
   } catch (error) {
     throw new ConfigError([
       `TLS cannot be set up by [ssl] cert_file = ${certFile} and key_file = ${keyFile}: ${messageOf(error)}. ` +
@@ -54,9 +53,9 @@ function endOfChain(certificate: X509Certificate, others: readonly X509Certifica
   return Math.min(ownEnd, Math.max(...ends));
 }
 
-async function readPem(option: string, file: string): Promise<string> {
+function readFile(option: string, file: string): string {
   try {
-    return await readFile(file, 'utf8');
+    return readPem(file);
   } catch (error) {
     throw new ConfigError([`The file of [ssl] ${option} cannot be read: ${messageOf(error)}.`]);
   }
