@@ -4,12 +4,13 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Names, nameOf } from '../fleet/model/names.ts';
 import { type Amount, openOverlay } from '../fleet/model/overlay.ts';
 import { type Provider, treeOf } from '../fleet/model/provider.ts';
-import { capacity } from '../placement/inventory.ts';
+import { capacity, exactCapacity } from '../placement/inventory.ts';
 import { normalUuid, withName } from '../placement/uuid.ts';
 import { ApiError } from '../request/errors.ts';
 import { type AllowedTrees, allTrees } from '../search/anchors.ts';
 import { type Candidate, takenByProvider } from '../search/choices.ts';
 import type { ResourceCondition } from '../search/conditions.ts';
+import type { ProviderRank } from '../search/order.ts';
 import { findPlace, firstUnmet, type Place } from '../search/place.ts';
 import type { CandidateRequest, Work } from '../search/request.ts';
 import { customNamesOf, type Resolution, requireKnownNames, resolveOrder } from '../search/resolve.ts';
@@ -70,6 +71,7 @@ export function placeConsumers(
   const mappings = new Map<string, Mappings>();
   const reliedOn = new Set<number>();
   const affinity = affinityOf(fleet, claim, states, options.isCertain);
+  const keeping = keepingOf(fleet, claim, states);
   try {
     overlay.free(claim.consumers.flatMap(({ uuid }) => heldBy(fleet, states.get(uuid))));
     overlay.add(claim.consumers.flatMap((consumer) => takenByPlain(fleet, consumer)));
@@ -77,10 +79,9 @@ export function placeConsumers(
       const consumer = claim.consumers[index];
       if (consumer === undefined) continue; // each is the index of a consumer
       const allowedTrees = (request: CandidateRequest) => within(options.only, affinity.allowedTrees(index, request));
-      const holding = heldBy(fleet, states.get(consumer.uuid)).map(({ provider }) => provider);
-      const held = new Set(holding.filter(isWithinCapacity));
-      const circumstances = { ...options, workOfAll, allowedTrees, known, held };
+      const circumstances = { ...options, workOfAll, allowedTrees, known, rank: keeping.rankFor(consumer.uuid) };
       const { candidate, anchor, request } = placeOne(fleet, consumer, circumstances);
+      keeping.notePlaced(consumer.uuid);
       const taken = takenByProvider(candidate);
       overlay.add(Array.from(taken, ([provider, amounts]) => amountsOf(provider, amounts)).flat());
       const placed = { ...consumer, allocations: namedAmounts(fleet, taken) };
@@ -129,14 +130,14 @@ type PlacingCircumstances = PlacingOptions & {
   readonly workOfAll: Work & { spent: number };
   readonly known: Map<CandidateRequest, Resolution>;
   readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
-  readonly held: ReadonlySet<Provider>;
+  readonly rank: ProviderRank | undefined;
 };
 
 /** Places one consumer, by the first of its queries that fits somewhere. @throws ClaimRefused */
 function placeOne(
   fleet: Fleet,
   consumer: ConsumerClaim,
-  { workOfAll, isCertain, isPrediction = false, avoided, allowedTrees, known, held }: PlacingCircumstances,
+  { workOfAll, isCertain, isPrediction = false, avoided, allowedTrees, known, rank }: PlacingCircumstances,
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
   const shown = withName(uuid, consumer.name);
@@ -151,7 +152,7 @@ function placeOne(
   for (const [index, { request }] of queries.entries()) {
     const granted = Math.min(stepsOfOne, workOfAll.steps);
     const work = { steps: granted, forLists: 0 };
-    const options = { allowed: allowedTrees(request), work, known, held };
+    const options = { allowed: allowedTrees(request), work, known, rank };
     const found = asRefusals(shown, () => {
       const avoidsTrees = avoided.size > 0 && request.order.length === 0;
       const place = avoidsTrees
@@ -254,9 +255,38 @@ const heldBy = ({ byId }: Fleet, state: ConsumerState | undefined): readonly Amo
     return provider === undefined ? [] : [{ provider, classId, amount: used }];
   });
 
-/** Whether a provider has no more used than its capacity. A drained one may have: what is there stays, but does not come first. */
-const isWithinCapacity = ({ inventories }: Provider): boolean =>
-  inventories.every(({ fields }) => fields.tolerated === undefined);
+/**
+ * Lets each consumer of a claim keep the providers that it holds: these come first for it, and last for the consumers that are placed before
+ * it. One that has more used than its capacity, such as a drained one, is like any other. To be called before the holdings are freed.
+ */
+function keepingOf(
+  fleet: Fleet,
+  { consumers, placing = [] }: Claim,
+  states: ReadonlyMap<string, ConsumerState>,
+): { rankFor(uuid: string): ProviderRank | undefined; notePlaced(uuid: string): void } {
+  const holders = new Map<Provider, Set<string>>();
+  const placed = new Set(placing.flatMap((index) => consumers[index]?.uuid ?? []));
+  const held = new Map(Array.from(placed, (uuid) => [uuid, heldBy(fleet, states.get(uuid)).filter(isWithinCapacity)]));
+  for (const [uuid, amounts] of held) {
+    for (const { provider } of amounts) holders.set(provider, (holders.get(provider) ?? new Set()).add(uuid));
+  }
+  return {
+    rankFor: (uuid) => {
+      if (holders.size === 0) return undefined;
+      return (provider) => {
+        const by = holders.get(provider);
+        if (by === undefined || by.size === 0) return 1;
+        return by.has(uuid) ? 0 : 2;
+      };
+    },
+    notePlaced: (uuid) => {
+      for (const { provider } of held.get(uuid) ?? []) holders.get(provider)?.delete(uuid);
+    },
+  };
+}
+
+const isWithinCapacity = ({ provider: { inventories } }: Amount): boolean =>
+  inventories.every(({ fields, used }) => used <= exactCapacity(fields));
 
 /** What a consumer of a claim takes by its allocations; unknown names are refused later. */
 export const takenByPlain = ({ byUuid, classes }: Fleet, { allocations }: ConsumerClaim): readonly Amount[] =>

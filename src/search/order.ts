@@ -31,13 +31,13 @@ export function* visit<Item>(items: Listed<Item>, order: VisitOrder): Generator<
   }
 }
 
-/**
- * The order in which the providers of a tree are visited: by the keys of the query's `order`; where all keys are equal, those that the
- * consumer holds come first, and the others by `equals`.
- */
+/** How providers that are equal by all keys are preferred: a lower number comes first. */
+export type ProviderRank = (provider: Provider) => number;
+
+/** The order in which the providers of a tree are visited: by the keys of the query's `order`, then by `rank`, then by `equals`. */
 export type ProviderOrder =
   | VisitOrder
-  | { readonly keys: readonly TreeKey[]; readonly held: ReadonlySet<Provider>; readonly equals: VisitOrder };
+  | { readonly keys: readonly TreeKey[]; readonly rank: ProviderRank | undefined; readonly equals: VisitOrder };
 
 /** Sorts providers. It does the same as `walk`, for lists so short that stopping early saves nothing. */
 export function orderProviders(providers: readonly Provider[], order: ProviderOrder): readonly Provider[] {
@@ -49,19 +49,20 @@ export function orderProviders(providers: readonly Provider[], order: ProviderOr
 }
 
 function sortedBy(
-  { keys, held }: Exclude<ProviderOrder, VisitOrder>,
+  { keys, rank }: Exclude<ProviderOrder, VisitOrder>,
   providers: readonly Provider[],
 ): readonly Provider[] {
   const valued = providers.map((provider) => ({
     provider,
-    values: [...keys.map((key) => keyValue(key, [provider])), held.has(provider) ? 0 : 1],
+    values: keys.map((key) => keyValue(key, [provider])),
+    rank: rank?.(provider) ?? 0,
   }));
   valued.sort((one, other) => {
     for (const [index, value] of one.values.entries()) {
       const difference = value - (other.values[index] ?? 0);
       if (difference !== 0) return difference;
     }
-    return 0;
+    return one.rank - other.rank;
   });
   return valued.map(({ provider }) => provider);
 }

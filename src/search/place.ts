@@ -6,7 +6,7 @@ import type { Candidate } from './choices.ts';
 import { candidatesOf } from './combinations.ts';
 import { type Condition, requestWith } from './conditions.ts';
 import { satisfiesTraits } from './filters.ts';
-import { walk } from './order.ts';
+import { type ProviderRank, walk } from './order.ts';
 import { type CandidateRequest, overspends, type Work } from './request.ts';
 import { type Resolution, type ResolvedRequest, resolveVariant } from './resolve.ts';
 import { resolveForSearch } from './search.ts';
@@ -19,7 +19,7 @@ export type Place = { readonly anchor: Provider; readonly candidate: Candidate }
 export type PlaceOptions = {
   readonly allowed: AllowedTrees;
   readonly work: PlacingWork;
-  readonly held?: ReadonlySet<Provider> | undefined;
+  readonly rank?: ProviderRank | undefined;
   /** Requests whose names were looked up already: most requests of a gang are equal. Do not use it after an await. */
   readonly known?: Map<CandidateRequest, Resolution>;
 };
@@ -73,10 +73,10 @@ function firstPlace(
   fleet: Fleet,
   resolved: Resolution,
   sharing: Sharing,
-  { allowed, work, held }: PlaceOptions,
+  { allowed, work, rank }: PlaceOptions,
 ): Place | 'nowhere' | 'too wide' {
   if (resolved === 'nothing') return 'nowhere';
-  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed, held });
+  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed, rank });
   const candidatesAt = candidatesOf(resolved, sharing, within, { work });
   const isOrdered = resolved.order !== undefined || allowed.only !== undefined;
   for (const some of isOrdered ? [anchors] : [anyRoots(fleet, resolved, allowed), anchors]) {

@@ -12,7 +12,7 @@ import {
   type Tally,
 } from './anchors.ts';
 import { withTraits } from './filters.ts';
-import { type ProviderOrder, type VisitOrder, visit, walk } from './order.ts';
+import { type ProviderOrder, type ProviderRank, type VisitOrder, visit, walk } from './order.ts';
 import type { ResolvedRequest } from './resolve.ts';
 
 /** The roots at which candidates are searched, and the order in which the providers of each group are visited there. */
@@ -28,11 +28,9 @@ type VisitOptions = {
   /** The order of trees that are equal by all keys, and of providers of a tree; without keys all are equal. */
   readonly ties: VisitOrder;
   readonly allowed: AllowedTrees;
-  /** The providers of which the consumer holds something: a job that is placed again in its tree keeps its devices. */
-  readonly held?: ReadonlySet<Provider> | undefined;
+  /** Which providers of a tree are preferred, unless the query asks for random ones. */
+  readonly rank?: ProviderRank | undefined;
 };
-
-const nothing: ReadonlySet<Provider> = new Set();
 
 /**
  * The order in which trees are visited for a request. Some anchors have no candidate; the first anchor with a candidate is the first
@@ -43,12 +41,12 @@ export function visitTrees(
   fleet: Fleet,
   request: Pick<ResolvedRequest, 'groups' | 'rootTraits' | 'order'>,
   sharing: Sharing,
-  { ties, allowed, held: holding = nothing }: VisitOptions,
+  { ties, allowed, rank: preferred }: VisitOptions,
 ): TreeVisit {
   const tally: Tally = { fitting: 0 };
   const { keys = [], isRandom = false } = request.order ?? {};
   const equals = isRandom ? 'random' : ties;
-  const held = isRandom ? nothing : holding;
+  const rank = isRandom ? undefined : preferred;
   const hasKeys = keys.length > 0;
   const { only, not } = allowed;
   const listed = only === undefined ? undefined : withRootTraits(only, request);
@@ -58,7 +56,7 @@ export function visitTrees(
       ? anchorsFor(fleet, request, sharing, equals, tally)
       : walk(listed, equals);
   const visited = not.size === 0 ? anchors : Iterator.from(anchors).filter((anchor) => !not.has(anchor));
-  return { anchors: visited, within: hasKeys || held.size > 0 ? { keys, held, equals } : equals, tally };
+  return { anchors: visited, within: hasKeys || rank !== undefined ? { keys, rank, equals } : equals, tally };
 }
 
 const withRootTraits = (

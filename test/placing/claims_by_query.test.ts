@@ -107,6 +107,31 @@ test('a consumer that is placed again in its tree keeps the providers that it ha
   });
 });
 
+test('a consumer of a gang does not take the devices of one that is placed after it', async () => {
+  await withHosts(anyEngine, 1, async (send, [host = '']) => {
+    for (let number = 0; number < 8; number++) {
+      await makeProvider(send, randomUUID(), { PGPU: { total: 1 } }, { parent_provider_uuid: host });
+    }
+    for (let round = 0; round < 10; round++) {
+      const [first, second] = [randomUUID(), randomUUID()];
+      const had = new Map<string, readonly string[]>();
+      for (const uuid of [first, second]) {
+        had.set(
+          uuid,
+          providersOf(accepted(await send('PUT', `/allocations/${uuid}`, placed('resources=PGPU:1'))).json),
+        );
+      }
+      const two = 'resources1=PGPU:1&resources2=PGPU:1&group_policy=isolate';
+      const gang = { [first]: placed(two, 1), [second]: placed('resources=PGPU:1', 1) };
+      const { json } = accepted(await send('POST', '/allocations', gang));
+      for (const [uuid, devices] of had) {
+        assert.ok(new Set(devices).isSubsetOf(new Set(providersOf(at(json, uuid)))), `${uuid} has ${devices.join()}`);
+        accepted(await send('DELETE', `/allocations/${uuid}`));
+      }
+    }
+  });
+});
+
 test('a device that was closed does not come first for the consumer that has it', async () => {
   await withHosts(anyEngine, 1, async (send, [host = '']) => {
     for (let number = 0; number < 8; number++) {
