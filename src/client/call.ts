@@ -28,7 +28,7 @@ export function openCall(connection: Connection): Call {
     const { waitMs } = operation;
     const waitsUntilMs = waitMs === undefined ? undefined : performance.now() + waitMs;
     // fetch would take it out, and send the request to another path. Escaping does not help.
-    if (/\/\.\.?(?=\/|$)/.test(operation.path))
+    if (dots.test(operation.path))
       throw new TypeError(`No request can be sent to ${operation.path}: a part of a path is neither . nor ..`);
     const asked = { ...operation, ifMatch, waitsUntilMs };
     const repeating =
@@ -44,6 +44,9 @@ export function openCall(connection: Connection): Call {
     return repeatedly((number, both) => attempt(connection, asked, number, both), { ...repeating, signal });
   };
 }
+
+/** A part `.` or `..` before the query, also as `%2e`; fetch takes `\` for `/`. */
+const dots = /^[^?#]*[/\\](?:\.|%2e){1,2}(?=[/\\?#]|$)/i;
 
 /** How soon a request that waits is sent again, in milliseconds: until then other claims may be placed before it. */
 const quickMs = 2_000;

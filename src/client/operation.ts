@@ -107,7 +107,11 @@ export type Reply = {
   readonly version: number;
 };
 
-/** Sends an operation and returns the successful answer. @throws PlacementError, the reason of the signal, or TypeError for what cannot be sent */
+/**
+ * Sends an operation and returns the successful answer.
+ *
+ * @throws PlacementError, the reason of the signal, or TypeError for what cannot be sent
+ */
 export type Call = (operation: Operation, options?: WriteOptions) => Promise<Reply>;
 
 /** A path of encoded segments: `pathOf('traits', name)`. */

@@ -232,7 +232,14 @@ test('a name that a URL cannot have is refused, and no other path is asked', asy
     () => limits.show('.'),
     () => limits.delete('..'),
     () => consumers.show('..'),
-    () => call({ method: 'GET', path: '/traits/../resource_classes' }),
+    ...[
+      '/traits/../resource_classes',
+      '/traits/%2e%2E/resource_classes',
+      '/traits/.%2e',
+      '/traits/%2e?limit=1',
+      '/traits/..#limits',
+      '/traits\\..\\resource_classes',
+    ].map((path) => () => call({ method: 'GET', path })),
   ]) {
     await assert.rejects(
       ask,
@@ -240,7 +247,9 @@ test('a name that a URL cannot have is refused, and no other path is asked', asy
     );
   }
   assert.equal(server.seen.length, seen);
-  assert.equal(await traits.exists('..CUSTOM_A'), false);
+  for (const name of ['..CUSTOM_A', '%2e%2e', '..\\']) assert.equal(await traits.exists(name), false);
+  const { status } = await call({ method: 'GET', path: '/resource_providers?name=/../' });
+  assert.equal(status, 200, 'a query may have them');
 });
 
 test('every endpoint of the service is called by a method of the client', () => {
