@@ -274,7 +274,22 @@ suite('a file of placement apply', () => {
     assert.throws(() => readFleetFile(ofItself, 'f'), /^CommandFailure: f:3: \*all is a part of itself$/);
     // Twice in itself: to go through its 100 levels would take for ever.
     refuses('providers:\n- &a\n  name: a\n  children: [*a, *a]', 'pool.yaml:4: *a is a part of itself');
+    refuses(
+      'providers:\n- &a\n  name: &a a\n  children: [&a { name: b, children: *a }]',
+      'pool.yaml:4: *a is a part of itself',
+    );
     refuses('providers:\n- name: !secret a', 'pool.yaml:2: Unresolved tag: !secret');
+  });
+
+  test('may give an anchor again: an alias means the last one before it', () => {
+    const { providers } = readFleetFile(
+      'providers: &a [&a { name: a }, { <<: *a, name: b, children: [{ name: c }] }]',
+      'f',
+    );
+    assert.deepEqual(
+      providers.map(({ name }) => name),
+      ['a', 'b', 'c'],
+    );
   });
 
   test('may use the anchors of YAML, and gives aggregates names', () => {

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { type Document, isCollection, isNode, LineCounter, parseDocument, visit } from 'yaml';
+import { type Document, isNode, LineCounter, parseDocument, visit } from 'yaml';
 import { aggregateUuid, type NewInventory } from '../../client/index.ts';
 import { maxInteger, maxRatio } from '../../placement/inventory.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
@@ -194,10 +194,15 @@ export function readFleetFile(content: string, name: string): FleetFile {
     // A warning is of something that would be left out, such as a tag.
     const [error] = [...document.errors, ...document.warnings];
     if (error !== undefined) throw wrong(`${at(error.pos[0])}: ${syntaxProblem(error)}`);
+    /** The last node of each anchor so far: an anchor may be given again. */
+    const anchored = new Map<string, unknown>();
     visit(document, {
+      Value: (_key, node) => {
+        if (node.anchor !== undefined) anchored.set(node.anchor, node);
+      },
       Alias: (_key, alias, above) => {
-        // As children it would be endless.
-        if (!above.some((node) => isCollection(node) && node.anchor === alias.source)) return;
+        // With such a part as children, the tree of a provider would have no end.
+        if (!above.some((node) => node === anchored.get(alias.source))) return;
         throw wrong(`${at(alias.range?.[0] ?? 0)}: *${alias.source} is a part of itself`);
       },
     });
