@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import {
   type DatabaseConnection,
@@ -24,6 +24,7 @@ import { keepHistory } from '../../src/claims/history.ts';
 import { retireSilentServices } from '../../src/compute/heartbeats.ts';
 import { pruneFromTimeToTime } from '../../src/fleet/keep/keeper.ts';
 import { openIdWatch } from '../../src/metrics/id_watch.ts';
+import { until } from '../support/until.ts';
 
 /** Lets time pass, as timers and `performance.now()` see it, and lets everything happen that does not wait for time. */
 function timeOf(t: TestContext): (ms: number) => Promise<void> {
@@ -168,7 +169,8 @@ function unansweringDatabase() {
   // What is tested here sends its first statement by `kysely`, and uses nothing else of the database.
   const database = { kysely } as Database;
   const fail = () => statements.shift()?.reject(new Error('no answer'));
-  const answer = (...rows: readonly object[]) => statements.shift()?.resolve({ rows: [...rows] as never[] }); // the caller knows the columns
+  /** Answers by rows, whose columns the caller knows. */
+  const answer = (...rows: readonly object[]) => statements.shift()?.resolve({ rows: [...rows] as never[] });
   return { database, counts, fail, answer };
 }
 
@@ -207,12 +209,6 @@ for (const [what, start] of [
   });
 }
 
-/** Waits by the real clock, which pauses within a round go by. */
-async function soon(isSo: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 1000 && !isSo(); turn += 1) await sleep(5);
-  assert.ok(isSo());
-}
-
 test('former consumers are forgotten page by page, twice in the time that they are kept, until it is stopped', async (t) => {
   const pass = timeOf(t);
   const { database, counts, answer } = unansweringDatabase();
@@ -224,7 +220,8 @@ test('former consumers are forgotten page by page, twice in the time that they a
   const full = { last: 'uuid', count: pageSize };
   answer(full);
   await pass(0);
-  await soon(() => counts.rounds === 2);
+  // The pause between two statements of a round goes by the real clock.
+  await until('the next page is asked for', () => counts.rounds === 2);
   answer({ last: 'uuid', count: pageSize - 1 });
   await pass(290_000);
   assert.equal(counts.rounds, 2);
@@ -248,7 +245,7 @@ test('old records of the history are removed within ten minutes, as long as ther
   assert.equal(counts.rounds, 2);
   answer({ count: 1000 }); // as many as one statement removes
   await pass(0);
-  await soon(() => counts.rounds === 3);
+  await until('the next statement is sent', () => counts.rounds === 3);
   const stopped = stop();
   answer({ count: 1000 });
   await stopped;

@@ -20,7 +20,6 @@ import { until } from '../support/until.ts';
 const timers = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
 
 test('an answer to a slow client is sent completely, and then idle connections are closed', async () => {
-  const before = timers();
   const bytes = 30_000_000;
   const app = new Hono<HonoEnv>();
   app.get('/', (c) => c.body('a'.repeat(bytes), 200, { 'content-type': 'text/plain' }));
@@ -39,6 +38,7 @@ test('an answer to a slow client is sent completely, and then idle connections a
   const slow = ask('/');
   await once(slow, 'readable');
   let closed = false;
+  const before = timers();
   const closing = close().then(() => {
     closed = true;
   });

@@ -49,7 +49,7 @@ export type Followers = {
 export const mostEntries = 10_000;
 
 /** How long to wait after a refresh that failed, in milliseconds. */
-const pauseMs = 1_000;
+export const pauseMs = 1_000;
 
 /** How often the log is read for a position, if PostgreSQL restarts meanwhile. */
 const attempts = 3;
