@@ -1,7 +1,7 @@
 /** The connections that the primary process hands to its workers. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer as createTlsServer } from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import { test } from 'node:test';
@@ -34,7 +34,7 @@ test('a connection is closed if its client leaves after the TLS handshake and be
   }
 });
 
-/** What a worker does with a connection: nothing, or it takes it, says its name, and holds it until the client closes it, or says something. */
+/** What a worker does with a connection: it takes it, says its name, and holds it until the client closes it or writes; or nothing. */
 const holds = `
   process.on('message', ({ id }, socket) => {
     process.send({ kind: 'taken', id });
@@ -116,21 +116,29 @@ test('a connection waits for a worker, goes to another one if that worker ends, 
     assert.deepEqual(unused.messages, []);
   }));
 
-test('a worker that takes its connections gets the next one, and of several the one with the fewest open ones', () =>
-  withDistributor(async (_distributor, start, connect) => {
-    start('busy', hangs);
-    const [one, other] = [start('one', holds), start('other', holds)];
-    const count = (kind: FromWorker['kind']) =>
-      [...one.messages, ...other.messages].filter((each) => each === kind).length;
-    await connect();
-    const clients: net.Socket[] = [];
-    for (const name of ['one', 'other', 'one', 'other', 'one', 'one']) {
-      const client = await connect();
-      assert.equal(await serverOf(client), name);
-      clients.push(client);
-      await until('the primary knows', () => count('taken') === clients.length);
-      if (clients.length !== 4) continue;
-      for (const index of [0, 2]) clients[index]?.destroy();
-      await until('one has none', () => count('released') === 2);
-    }
-  }));
+test('a worker that takes its connections gets the next one, and of several the one with the fewest open ones', () => {
+  const distributor = openDistributor();
+  const given: string[] = [];
+  /** Adds a worker without a process. @returns a function that says that a connection of it has ended */
+  const start = (name: string, takes: boolean): (() => void) => {
+    const events = new EventEmitter();
+    const send = ({ id }: { readonly id: number }): boolean => {
+      given.push(name);
+      return takes && events.emit('message', { kind: 'taken', id });
+    };
+    distributor.add(Object.assign(events, { connected: true, send }) as ChildProcess); // it uses nothing else of it
+    return () => void events.emit('message', { kind: 'released' });
+  };
+  const give = (count: number): void => {
+    for (let each = 0; each < count; each += 1) distributor.give(new net.Socket(), 'api');
+  };
+  start('busy', false);
+  const release = start('one', true);
+  start('other', true);
+  give(5);
+  assert.deepEqual(given.splice(0), ['busy', 'one', 'other', 'one', 'other']);
+  release();
+  release();
+  give(2);
+  assert.deepEqual(given, ['one', 'one']);
+});
