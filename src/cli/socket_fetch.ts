@@ -24,7 +24,7 @@ export const socketFetch =
         headers: Object.fromEntries(headers),
         // Each request has a new connection: the service may close an idle connection just when it is used again.
         agent: false,
-        // Not that of the Request: it is no longer aborted once the Request is garbage.
+        // Not that of the Request: the signal of a Request is no longer aborted once the Request is garbage.
         signal: init?.signal ?? undefined,
       });
       sent.on('error', (error) => reject(lost(address, error)));

@@ -3,8 +3,8 @@ import { failureKind, failureOf, isLockRefused, isLostRace, isTimedOut } from '.
 import { openRepeatedFailures } from './repeated_failures.ts';
 
 /**
- * Logs why requests cannot use the database, once for all that fail for the same reason: where it cannot be reached, and where some requests
- * fail, since the database has no disk left, say, takes no writes, or another program holds a lock.
+ * Logs why requests cannot use the database, once for all that fail for the same reason: where it cannot be reached, and where some
+ * requests fail, since the database has no disk left, say, takes no writes, or another program holds a lock.
  */
 export type Outages = {
   /**
@@ -18,11 +18,12 @@ export type Outages = {
 
 const unreached = 'The database cannot be reached: requests are answered 503 until it can';
 const accessRefused =
-  'The database refuses the login of the service: requests are answered 503 until it accepts it. Undo what was changed in the database, or ' +
-  'correct [placement_database] connection and restart';
+  'The database refuses the login of the service: requests are answered 503 until it accepts it. Undo what was changed in the database, ' +
+  'or correct [placement_database] connection and restart';
 const connectionsRefused =
   'The database refuses further connections of the service: requests wait for those that are open, and are answered 503 when these have ' +
-  'ended. After a new password correct [placement_database] connection and restart; otherwise undo what was changed in the database, or make room';
+  'ended. After a new password correct [placement_database] connection and restart; otherwise undo what was changed in the database, ' +
+  'or make room';
 /** The outages that an answer of the database ends. Other outages end after a minute without such a failure. */
 const endedByAnswers: readonly string[] = [unreached, accessRefused];
 
@@ -38,19 +39,22 @@ function lineOf(error: unknown): string | undefined {
     case 'prepared statements lost':
       return (
         'A pooler does not support prepared statements: requests that fail for this reason are answered 503. Set [placement_database] ' +
-        'prepared_statements = false and restart; or give PgBouncer, 1.21 or newer, a max_prepared_statements above 0, or in session mode ' +
-        'the server_reset_query DISCARD ALL'
+        'prepared_statements = false and restart; or give PgBouncer, 1.21 or newer, a max_prepared_statements above 0, or in session ' +
+        'mode the server_reset_query DISCARD ALL'
       );
     case 'no id left':
-      return 'A table has no id left for a new row: requests that need one are answered 503. "placement-status upgrade check" has the remedy';
+      return (
+        'A table has no id left for a new row: requests that need one are answered 503. ' +
+        '"placement-status upgrade check" has the remedy'
+      );
     case 'access refused':
       return accessRefused;
     case 'not permitted':
       return 'The role of the service lacks a privilege in the database: requests that need it are answered 503 until it is granted';
     case 'other schema':
       return (
-        'Tables of the database are gone, or of another release: requests that need them are answered 503. Restore a backup; "placement-manage ' +
-        'db sync" brings an older one up to date; or let search_path lead to the tables again'
+        'Tables of the database are gone, or of another release: requests that need them are answered 503. Restore a backup; ' +
+        '"placement-manage db sync" brings an older one up to date; or let search_path lead to the tables again'
       );
     case 'lock wait too long':
     case 'lock refused':
@@ -100,7 +104,10 @@ type RefusedConnections = { readonly refused: (error: unknown) => void };
 /** Where work in the background reports that it failed. */
 export type Reported = { readonly logger: Pick<Logger, 'info' | 'warn'>; readonly outages: Outages };
 
-/** A function that logs an error of work that is done again soon, unless the work only lost a lock or a race, or the database is unavailable. */
+/**
+ * A function that logs an error of work that is done again soon, unless the work only lost a lock or a race, or the database is
+ * unavailable.
+ */
 export const reporting =
   ({ logger, outages }: Reported, line: string) =>
   (error: unknown): void => {

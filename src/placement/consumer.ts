@@ -47,10 +47,10 @@ export const goesOn = (version: number): boolean => version >= since.entityTags;
 /**
  * The generation by which clients know a consumer; null without a record.
  *
- * @param isAbove whether it continues after the generations of former consumers with the same UUID, as `goesOn` says. Then a client
- *   that knows only a former consumer has another generation.
+ * @param generationGoesOn whether it continues after the generations of former consumers with the same UUID, as `goesOn` says. Then a
+ *   client that knows only a former consumer has another generation.
  */
 export const shownGeneration = (
   { generation, formerGenerations }: ConsumerGenerations,
-  isAbove: boolean,
-): number | null => (generation === null ? null : isAbove ? generation + formerGenerations : generation);
+  generationGoesOn: boolean,
+): number | null => (generation === null ? null : generationGoesOn ? generation + formerGenerations : generation);

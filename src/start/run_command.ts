@@ -93,7 +93,10 @@ function refuseGivenTwice(command: Command): void {
   for (const each of command.commands) refuseGivenTwice(each);
 }
 
-/** An option that may be repeated collects its values in a list or an object, and has no default. */
+/**
+ * Whether an option that was given has one value. One that may be repeated collects its values in a list or an object, and has no default:
+ * so an option has one value if it has a default, or if its value is a text or a number.
+ */
 const hasOneValue = (option: Option, command: Command): boolean =>
   option.defaultValue !== undefined ||
   ['string', 'number'].includes(typeof command.getOptionValue(option.attributeName()));

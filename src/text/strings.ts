@@ -110,6 +110,6 @@ function editDistance(from: string, to: string, replacing: number, limit: number
 /** A number of things in words: `1 provider`, `2 providers`. */
 export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
-/** A time of the database as answers and the log show it; null where there is none, or where it is infinite, which PostgreSQL has as well. */
+/** A time of the database as answers and the log show it; null where there is none, or an infinite one, which PostgreSQL has as well. */
 export const timeText = (time: Date | null): string | null =>
   time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();

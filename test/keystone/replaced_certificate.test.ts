@@ -13,7 +13,7 @@ import { selfSigned } from './certificate.ts';
 import { completeSettings } from './keystones.ts';
 import { settingsFor } from './stand_in.ts';
 
-test('the next connection to Keystone is verified by the new file; without a file, or with an empty one, by the last one that was read', async () => {
+test('the next connection to Keystone is verified by the new file; where it is empty or gone, by the last one that was read', async () => {
   const [former, renewed] = [selfSigned(), selfSigned()];
   const cafile = path.join(os.tmpdir(), `authorities-${process.pid}.pem`);
   await writeFile(cafile, former.cert);

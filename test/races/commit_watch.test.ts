@@ -128,7 +128,7 @@ test('writes wait for half of the time limit until commits are confirmed again, 
   assert.equal(watch.clearance([write]), undefined);
 });
 
-test('a write without an answer fails in its time, and its connection is kept until the server no longer waits for a standby', async (t) => {
+test('a write without an answer fails in its time, and its connection is kept while the server waits for a standby', async (t) => {
   const pass = clockOf(t);
   const one = watchOne({ statementTimeoutMs: 1_000, graceMs: 500 });
   let failure: unknown;
@@ -146,7 +146,7 @@ test('a write without an answer fails in its time, and its connection is kept un
   assert.equal(one.isBroken(), true);
 });
 
-test('while commits are unconfirmed, a write that timed out at a lock failed for that, and an answer shows that they are confirmed', async (t) => {
+test('while commits are unconfirmed, a write that timed out at a lock failed for that; an answer confirms them', async (t) => {
   const pass = clockOf(t);
   const one = watchOne();
   const { watch, answer } = one;

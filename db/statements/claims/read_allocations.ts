@@ -138,8 +138,8 @@ export const hasSeen = (uuid: string, seen: readonly NamedAllocation[]) => sql<b
         )`;
 
 /**
- * A consumer as the database has it. The generation is null as well if it has only old allocations, or does not exist; owner and type also
- * if they were not requested.
+ * A consumer as the database has it. The generation is null where the consumer does not exist, or has only old allocations; owner and type
+ * are null also where they were not requested.
  */
 export type ConsumerState = OwnedConsumer &
   Pick<ConsumerRow, 'uuid' | 'id' | 'generation' | 'formerGenerations'> & {

@@ -20,7 +20,7 @@ export const leavesNoFormer = sql<boolean>`(select set_config('placement.former_
 export type OwnedConsumer = {
   /** Null if it has none. */
   readonly name: string | null;
-  /** Null if there is no record, or the owner in the record does not exist. */
+  /** Null if there is no consumer record, or the owner in it does not exist. */
   readonly projectId: string | null;
   readonly userId: string | null;
   /** Null if the consumer has no type. */
