@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import { ApiError, isNotFound, VersionError } from '../../src/client/errors.ts';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { ResourcesText } from '../amount.tsx';
@@ -34,15 +33,16 @@ const pauseMs = 1_000;
 function OneConsumer({ uuid }: { readonly uuid: string }) {
   // Users who may not read all waiting claims may read those of their project.
   const project = useRoute().query.get('project') || undefined;
-  const [refusal, setRefusal] = useState<unknown>();
-  const owner = useLoaded(uuid, async (signal) => {
+  const owner = useLoaded(`${uuid} ${project ?? ''}`, async (signal) => {
     try {
       return { consumer: await placement.consumers.show(uuid, { signal }), claim: undefined };
     } catch (error) {
+      if (!isNotFound(error)) throw error;
       // A consumer whose claim waits does not exist yet.
-      const claim = isNotFound(error) ? await waitingClaimOf(uuid, project, signal, setRefusal) : undefined;
-      if (claim === undefined) throw error;
-      return { consumer: undefined, claim };
+      const { claim, refusal } = await waitingClaimOf(uuid, project, signal);
+      if (claim !== undefined) return { consumer: undefined, claim };
+      error.cause = refusal;
+      throw error;
     }
   });
   const held = useLoaded(uuid, (signal) => placement.allocations.show(uuid, { signal }));
@@ -72,9 +72,9 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
         ]}
       />
       {owner.error === undefined ? null : <Trouble error={owner.error} what="The owner of the consumer" />}
-      {isNotFound(owner.error) && refusal !== undefined ? (
+      {isNotFound(owner.error) && owner.error.cause !== undefined ? (
         <Trouble
-          error={refusal}
+          error={owner.error.cause}
           what="Whether its claim waits"
           mayAskByProject={project === undefined && 'elsewhere'}
         />
@@ -162,25 +162,22 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
 }
 
 /**
- * The claim of a consumer, if it waits. Undefined also where the service has no waiting claims, or refuses to tell.
+ * The claim of a consumer, if it waits, or why it is not known whether it does. Neither where the service has no waiting claims.
  *
  * @param project of the claim; undefined for any
- * @param refused called with the refusal, and with undefined if there is none
  */
 async function waitingClaimOf(
   uuid: string,
   project: string | undefined,
   signal: AbortSignal,
-  refused: (error: unknown) => void,
-): Promise<WaitingClaim | undefined> {
+): Promise<{ readonly claim?: WaitingClaim; readonly refusal?: ApiError }> {
   try {
     for await (const claim of placement.waiting.list({ project_id: project }, { signal })) {
-      if (claim.consumers.includes(uuid)) return claim;
+      if (claim.consumers.includes(uuid)) return { claim };
     }
-    refused(undefined);
   } catch (error) {
-    if (!(error instanceof ApiError || error instanceof VersionError)) throw error;
-    refused(error instanceof ApiError ? error : undefined);
+    if (error instanceof ApiError) return { refusal: error };
+    if (!(error instanceof VersionError)) throw error;
   }
-  return undefined;
+  return {};
 }

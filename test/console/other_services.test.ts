@@ -120,6 +120,12 @@ test('a member of a team finds what its project has and waits for, on the pages 
       await openView(page, own.url, `consumers/${consumer}`, token);
       await page.locator('.trouble.forbidden', { hasText: 'Whether its claim waits is not for this user.' }).waitFor();
       await checkAccessibility(page, 'a consumer of which it is not known whether it waits');
+      // The address names the project: it is asked at once, and what was refused before does not count any more.
+      await page.evaluate(
+        `history.pushState(null, '', '?project=vision'); dispatchEvent(new PopStateEvent('popstate'))`,
+      );
+      await page.getByText('It has nothing yet: its claim waits.').waitFor({ timeout: 10_000 });
+      assert.equal(await page.locator('.trouble').count(), 0);
     });
     await member.waiting.remove(consumer);
     await ended;
