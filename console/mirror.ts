@@ -31,7 +31,7 @@ const pageSizes = [500, 10_000];
 const mostNamed = 500;
 /** If more providers have changed, all providers are read again. */
 const mostStale = 5_000;
-/** The time for which changes are collected before they are read, in milliseconds. */
+/** The time for which changes are collected before they are read, in milliseconds; not where they fill a request already. */
 const collectMs = 150;
 /** After this time it is read again where reading has failed, in milliseconds. */
 const retryMs = 3_000;
@@ -104,7 +104,7 @@ function readSoon(): void {
       timer = undefined;
       read();
     },
-    isEverythingStale ? 0 : collectMs,
+    isEverythingStale || stale.size >= mostNamed ? 0 : collectMs,
   );
 }
 
