@@ -55,12 +55,12 @@ const ByProject = () => (
   </>
 );
 
-/** Says which conditions of the URL are not asked, so that no one takes the answer for theirs. */
+/** Says which conditions of the URL are not asked, so that no one takes the answer for one to the whole query of the URL. */
 export const LeftOut = ({ names }: { readonly names: readonly string[] }) =>
   names.length === 0 ? null : (
     <div class="trouble" role="alert">
       <strong>This is not the whole query of the address.</strong> The form of this console has no{' '}
-      {names.map(visible).join(', ')}, so the answer is without that.
+      {names.map(visible).join(', no ')}, of which the answer takes no account.
     </div>
   );
 

@@ -124,10 +124,15 @@ const ofViews = /^(class|of|group|search|chosen|as|sort|page|limit)$/;
 export const withoutQuery = (query: URLSearchParams): URLSearchParams =>
   new URLSearchParams([...query].filter(([name]) => !ofForm.test(name)));
 
-/** The conditions of a URL that the form lacks, such as `apart_from`. */
-export const leftOutOf = (query: URLSearchParams): readonly string[] => [
-  ...new Set([...query.keys()].filter((name) => !ofForm.test(name) && !ofViews.test(name))),
-];
+/** What the form takes once. */
+const once = /^(in_tree.*|group_policy|root_required|order)$/;
+
+/** The conditions of a URL that the form lacks: such as `apart_from`, or `second order`. */
+export const leftOutOf = (query: URLSearchParams): readonly string[] =>
+  [...new Set(query.keys())].flatMap((name) => {
+    if (!ofForm.test(name) && !ofViews.test(name)) return [name];
+    return once.test(name) && query.getAll(name).length > 1 ? [`second ${name}`] : [];
+  });
 
 /** The conditions of the form, each as a text: `resources_1=PGPU:1`. */
 export const conditionTexts = (fields: QueryFields): readonly string[] =>

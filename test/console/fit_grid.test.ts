@@ -249,14 +249,26 @@ test('the URL of the grid without the query keeps all else', () => {
 test('conditions of the URL that the form lacks are named', () => {
   const query = 'class=VCPU&resources1=VCPU:4&limit=5&apart_from=u&with=v&with=w&requird=HW_X&tree=x';
   assert.deepEqual(leftOutOf(new URLSearchParams(query)), ['apart_from', 'with', 'requird']);
+  const twice = [
+    'resources=VCPU:4',
+    'required=HW_X',
+    'member_of=a',
+    'same_subtree=_A,_B',
+    'in_tree_A=x',
+    'order=random',
+  ];
+  assert.deepEqual(leftOutOf(new URLSearchParams([...twice, ...twice].join('&'))), [
+    'second in_tree_A',
+    'second order',
+  ]);
 });
 
 testView(
   'a query that the form cannot show says what is left out',
-  'fit?resources=VCPU:4&apart_from=u&limit=5',
+  'fit?resources=VCPU:4&apart_from=u&limit=5&order=random&order=name',
   async (page) => {
     const said = page.locator('.trouble', { hasText: 'The form of this console has no apart_from' });
-    await said.waitFor();
+    await said.getByText('no apart_from, no second order, of which the answer takes no account.').waitFor();
     await checkAccessibility(page, 'a part of a query');
     await openView(page, served.url, 'fleet?resources=VCPU:4&apart_from=u&class=VCPU');
     await said.waitFor();
