@@ -68,11 +68,15 @@ suite('the console', () => {
   testView('a page is not wider than the window, however long the name of a project is', 'fleet', async (page) => {
     const project = 'p'.repeat(255);
     await served.placement.limits.set(project, { resources: { VCPU: 1 }, generation: null });
-    for (const view of ['limits', `limits/${project}`, `holdings?project=${project}`]) {
-      await openView(page, served.url, view);
-      await page.locator('main').getByText(project).first().waitFor();
-      const [wide, window] = await page.evaluate<[number, number]>('[document.body.scrollWidth, innerWidth]');
-      assert.ok(wide <= window, `${view}: ${wide} > ${window}`);
+    try {
+      for (const view of ['limits', `limits/${project}`, `holdings?project=${project}`]) {
+        await openView(page, served.url, view);
+        await page.locator('main').getByText(project).first().waitFor();
+        const [wide, window] = await page.evaluate<[number, number]>('[document.body.scrollWidth, innerWidth]');
+        assert.ok(wide <= window, `${view}: ${wide} > ${window}`);
+      }
+    } finally {
+      await served.placement.limits.delete(project);
     }
   });
 
