@@ -2,7 +2,7 @@ import { drainOf } from '../../src/cli/drain_marks.ts';
 import { sentenceOf } from '../../src/cli/unmet_sentence.ts';
 import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
-import { sharingTrait } from '../fleet/trees.ts';
+import { sharingTrait } from '../../src/placement/inventory.ts';
 import { amountText, visible } from '../text.ts';
 
 /** Why a condition is not met, in a sentence. @param providers the known providers, by which the sentence says that one is drained */

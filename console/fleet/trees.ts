@@ -1,10 +1,8 @@
 import { drainOf } from '../../src/cli/drain_marks.ts';
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
+import { sharingTrait } from '../../src/placement/inventory.ts';
 import { compareNames } from '../../src/text/strings.ts';
-
-/** The trait of a provider that shares with the providers of its aggregates. */
-export const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 
 /** Amounts of one class. */
 export type Amounts = {

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { sumOfResources } from '../client/filters.ts';
 import { forEach } from '../client/for_each.ts';
 import { type Holding, isNotFound, type Placement, type Resources, retryConflicts } from '../client/index.ts';
+import { sharingTrait } from '../placement/inventory.ts';
 import { messageOf } from '../text/print.ts';
 import { counted } from '../text/strings.ts';
 import { resourcesText } from './amounts.ts';
@@ -10,9 +11,6 @@ import { findProvider } from './find_provider.ts';
 import { holdingsIn } from './holders.ts';
 import { shellOf } from './shell.ts';
 import type { TextTable } from './table.ts';
-
-/** The trait of a provider that shares what it has. */
-const shares = 'MISC_SHARES_VIA_AGGREGATE';
 
 type ReleaseOptions = { readonly inTree: string; readonly all?: boolean; readonly dryRun?: boolean };
 
@@ -32,10 +30,10 @@ type ReleasedConsumer = {
 };
 
 const help = `
-A consumer that also holds something in another tree may run there: it is listed, and not released without --all. What it holds of a provider
-that shares, such as a licence, does not count, and is released with the rest. Each consumer is released only if it
-still holds what was read, so one that moves away meanwhile keeps what it gets elsewhere. Drain the host first, so that no new
-claims come. Exit code 5 if something is still held in the tree.
+A consumer that also holds something in another tree may run there: it is listed, and not released without --all.
+What it holds of a provider that shares, such as a licence, does not count, and is released with the rest. Each
+consumer is released only if it still holds what was read, so one that moves away meanwhile keeps what it gets
+elsewhere. Drain the host first, so that no new claims come. Exit code 5 if something is still held in the tree.
 Example: placement drain gpu-1; placement release --in-tree gpu-1 --dry-run`;
 
 /** Adds `release`, for hosts that are dead. */
@@ -51,7 +49,7 @@ export function addReleaseCommand(program: Command): void {
       const { placement, print } = shellOf(command, [columns]);
       const { uuid, name } = await findProvider(placement, inTree);
       const providers = new Set((await placement.providers.list({ in_tree: uuid })).map((one) => one.uuid));
-      const sharing = new Set((await placement.providers.list({ required: [shares] })).map((one) => one.uuid));
+      const sharing = new Set((await placement.providers.list({ required: [sharingTrait] })).map((one) => one.uuid));
       const holders = new Map((await holdingsIn(placement, uuid)).map((holding) => [holding.consumer, holding]));
       const failures: unknown[] = [];
       const release = { placement, providers, sharing, all, dryRun, failures };
@@ -109,16 +107,13 @@ async function releaseConsumer(release: Release, holder: Holding): Promise<Relea
 
 async function judgeConsumer({ placement, providers, sharing, all, dryRun }: Release, consumer: string) {
   const { allocations, etag } = await placement.allocations.show(consumer);
-  const heldOf = (isHere: boolean): Resources => {
-    const held = Object.entries(allocations).filter(([provider]) => providers.has(provider) === isHere);
-    return sumOfResources(held.map(([, { resources }]) => resources));
-  };
-  const [here, elsewhere] = [heldOf(true), heldOf(false)];
-  const mayRunElsewhere = Object.keys(allocations).some((uuid) => !providers.has(uuid) && !sharing.has(uuid));
+  const held = Object.entries(allocations).map(([provider, { resources }]) => ({ provider, resources }));
+  const here = held.filter(({ provider }) => providers.has(provider));
+  const elsewhere = held.filter(({ provider }) => !providers.has(provider));
   const outcome = async (): Promise<Outcome> => {
-    if (Object.keys(allocations).length === 0) return 'gone already';
-    if (Object.keys(here).length === 0) return 'moved away';
-    if (mayRunElsewhere && !all) return 'holds more elsewhere';
+    if (held.length === 0) return 'gone already';
+    if (here.length === 0) return 'moved away';
+    if (!all && elsewhere.some(({ provider }) => !sharing.has(provider))) return 'holds more elsewhere';
     if (dryRun) return 'to be released';
     try {
       await placement.allocations.delete(consumer, { ifMatch: etag });
@@ -128,7 +123,8 @@ async function judgeConsumer({ placement, providers, sharing, all, dryRun }: Rel
       throw error;
     }
   };
-  return { here, elsewhere, outcome: await outcome() };
+  const sumOf = (part: typeof held) => sumOfResources(part.map(({ resources }) => resources));
+  return { here: sumOf(here), elsewhere: sumOf(elsewhere), outcome: await outcome() };
 }
 
 const columns = ['consumer', 'name', 'project', 'type', 'here', 'elsewhere', 'outcome'];

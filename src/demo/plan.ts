@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { NewInventory } from '../client/index.ts';
+import { sharingTrait } from '../placement/inventory.ts';
 import { chosen, openRandom } from './random.ts';
 
 /** A provider to create. */
@@ -31,7 +32,6 @@ const hostsInRack = 32;
 const racksOfPool = 4;
 const zones = ['CUSTOM_ZONE_A', 'CUSTOM_ZONE_B', 'CUSTOM_ZONE_C'] as const;
 const gpu = 'CUSTOM_GPU_A100';
-const shares = 'MISC_SHARES_VIA_AGGREGATE';
 
 /** The traits of the plan that are not standard ones. */
 export const customTraits: readonly string[] = [...zones, gpu];
@@ -113,7 +113,7 @@ export function planFleet(hostCount: number): Plan {
       name: `pool${padded(first / racksOfPool + 1)}`,
       parent: null,
       inventories: { DISK_GB: { total: 40_000 * racksOfPool, reserved: 4000 } },
-      traits: [shares],
+      traits: [sharingTrait],
       aggregates: racks.slice(first, first + racksOfPool).map(({ aggregate }) => aggregate),
     });
   }

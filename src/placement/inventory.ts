@@ -1,3 +1,6 @@
+/** The trait of providers whose inventories the other members of their aggregates may use. */
+export const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
+
 /** The largest value of the integer columns: upstream's `MAX_INT`. */
 export const maxInteger = 2_147_483_647;
 

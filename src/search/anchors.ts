@@ -1,13 +1,11 @@
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { inventoryOf, type Provider, treeOf } from '../fleet/model/provider.ts';
 import type { Demand } from '../fleet/model/tree_room.ts';
+import { sharingTrait } from '../placement/inventory.ts';
 import { anyProvider, fewestFor, withTraits } from './filters.ts';
 import { type VisitOrder, walk } from './order.ts';
 import type { CandidateRequest } from './request.ts';
 import type { ResolvedRequest } from './resolve.ts';
-
-/** The trait of providers whose inventories the other members of their aggregates may use. */
-const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 
 /** Which providers share with which trees, during one search. */
 export type Sharing = {
