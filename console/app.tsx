@@ -41,7 +41,7 @@ export function App() {
   const route = useRoute();
   const { view, query } = route;
   // A project that cannot be a part of a path is in the query.
-  const id = route.id ?? (view === 'limits' ? (query.get('project') ?? undefined) : undefined);
+  const id = route.id ?? ((view === 'limits' && query.get('project')) || undefined);
   const isNothing = id !== undefined && !withThings.has(view);
   const [open, setOpen] = useState<Opened>();
   useEffect(() => onKeys(setOpen), []);

@@ -3,8 +3,8 @@ import { isLasting } from './lasting.ts';
 import { useStore } from './store.ts';
 import { visibility } from './visibility.ts';
 
-/** After this time it is read again where reading has failed, in milliseconds. */
-const retryMs = 15_000;
+/** The pause after an error, and for data that seldom changes or takes much work to read, in milliseconds. */
+export const longPauseMs = 15_000;
 
 /** The result of a request for a view: the last value, and the error if the last attempt failed. */
 export type Loaded<T> = {
@@ -85,7 +85,7 @@ export function useLoaded<T>(key: string | undefined, load: (signal: AbortSignal
   const isRetryDue = isVisible && error !== undefined && !isLoading && !isLasting(error);
   useEffect(() => {
     if (!isRetryDue) return;
-    const timer = setTimeout(again, retryMs);
+    const timer = setTimeout(again, longPauseMs);
     return () => clearTimeout(timer);
   }, [isRetryDue, again]);
   return {

@@ -5,8 +5,6 @@ import { visibility } from './visibility.ts';
 
 /** The usual time between an answer and the next request, in milliseconds. */
 const usualPauseMs = 1_500;
-/** The pause for data that seldom changes, or takes much work to read. */
-export const longPauseMs = 15_000;
 
 /** Loads again and again while the page is visible, for what the changes of the service do not include. */
 export function useRenewal({ isLoading, error, again }: Loaded<unknown>, pauseMs = usualPauseMs): void {

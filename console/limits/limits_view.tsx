@@ -11,17 +11,15 @@ import { Table } from '../table.tsx';
 import { percentText, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
-import { type Loaded, useLoaded } from '../use_loaded.ts';
-import { longPauseMs, useRenewal } from '../use_renewal.ts';
+import { type Loaded, longPauseMs, useLoaded } from '../use_loaded.ts';
+import { useRenewal } from '../use_renewal.ts';
 import { isDots, urlOfLimits } from './url_of_limits.ts';
 
 const pageSize = 50;
 
 /** The limits and usages of projects: of all projects with explicit limits, or of one project. */
 export function LimitsView({ id }: { readonly id: string | undefined }) {
-  const { query } = useRoute();
-  const project = id ?? query.get('project') ?? '';
-  return project === '' ? <AllLimits /> : <LimitsOfProject key={project} project={project} />;
+  return id === undefined ? <AllLimits /> : <LimitsOfProject key={id} project={id} />;
 }
 
 /** Reads again after claims, which changes include, and from time to time for new limits, which changes do not include. */

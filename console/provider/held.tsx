@@ -8,8 +8,8 @@ import { placement } from '../session.ts';
 import { numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
-import { useLoaded } from '../use_loaded.ts';
-import { longPauseMs, useRenewal } from '../use_renewal.ts';
+import { longPauseMs, useLoaded } from '../use_loaded.ts';
+import { useRenewal } from '../use_renewal.ts';
 import { Past } from './past.tsx';
 
 const pageSize = 50;
