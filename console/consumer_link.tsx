@@ -5,7 +5,7 @@ import { visible } from './text.ts';
 /** A consumer as a list shows it. Before 2.9 answers have no names. */
 export type Named = { readonly uuid: string; readonly name: string | null | undefined };
 
-/** A link to a consumer: its name if it has one, and its UUID. @param props.project of a claim that waits, by which its page finds the claim */
+/** A link to a consumer: its name if it has one, and its UUID. @param props.project by which its page finds its waiting claim */
 export function ConsumerLink({ uuid, name, project }: Named & { readonly project?: string }) {
   return (
     <div class="consumer">

@@ -101,7 +101,7 @@ const times = new Intl.DateTimeFormat('en-CA', { dateStyle: 'short', timeStyle: 
 const zones = new Intl.DateTimeFormat('en', { timeZoneName: 'shortOffset' });
 const hourMs = 3_600_000;
 
-/** A time of an answer in the time zone of the user: `2026-03-29 17:04:05`; with `GMT+2` in the hour that comes twice when summer time ends. */
+/** A time of an answer in the zone of the user: `2026-03-29 17:04:05`; with `GMT+2` in the hour that comes twice in autumn. */
 export function timeText(text: string | null | undefined): string {
   if (text === null || text === undefined) return '—';
   const ms = Date.parse(text);
