@@ -39,10 +39,14 @@ def stop(number, _frame):
     raise SystemExit(128 + number)
 
 
+def tell(text):
+    sys.stderr.write(f'{text}\n')  # at once: print writes the end of the line by itself, after that of another thread
+
+
 def tell_once(text):
     if not told:
         told.append(text)
-        print(text, file=sys.stderr)
+        tell(text)
 
 
 def call(method, path, body=None, wait=0, until=float('inf')):
@@ -137,7 +141,7 @@ def place(consumer, processors, line):
         if stopping.is_set():
             raise Refused('it waits no more')
         if not wait:
-            print(f"{line}: waits. {error['detail']}", file=sys.stderr)
+            tell(f"{line}: waits. {error['detail']}")
         wait = WAIT_SECONDS
 
 
@@ -171,12 +175,12 @@ def run(line, consumer):
     try:
         host, generation, ends = place(consumer, int(processors), line)
     except Refused as refusal:
-        print(f'{line}: {refusal}', file=sys.stderr)
+        tell(f'{line}: {refusal}')
         return
     try:
         job = start(command, host)
     except (OSError, ValueError) as error:  # such as no memory for a process
-        print(f'{line}: {error}', file=sys.stderr)
+        tell(f'{line}: {error}')
         job = None
     while job is not None:
         try:
@@ -192,7 +196,7 @@ def run(line, consumer):
                 ends = asked + TERM_SECONDS
             elif not stopping.is_set() and job.poll() is None:
                 kill(job)  # too late: the processors may be someone else's by now
-                print(f'{line}: its claim is lost, and it is stopped', file=sys.stderr)
+                tell(f'{line}: its claim is lost, and it is stopped')
                 return
     call('DELETE', f'/allocations/{consumer}')
 
@@ -205,7 +209,7 @@ for number in signals:
 lines = [line.strip() for line in sys.stdin if line.strip()]
 for line in lines:
     if not line.split()[0].isdecimal() or len(line.split()) < 2:
-        print(f'{line}: a line is the number of processors and a command, such as: 2 echo train', file=sys.stderr)
+        tell(f'{line}: a line is the number of processors and a command, such as: 2 echo train')
         sys.exit(2)
 jobs = {str(uuid.uuid4()): line for line in lines}
 try:
