@@ -44,9 +44,9 @@ export const newHostSearch = ({ hosts, isRandom }: Hosts): HostSearch => ({
 });
 
 /**
- * Makes a connection of node-postgres, which reads the files of TLS that the URL names. Where one cannot be read, or that of `sslrootcert` is
- * empty (Node.js would trust every authority that it knows), `connect` fails: what is thrown here may be caught by nothing, as the pool makes
- * connections in events of sockets as well.
+ * Makes a connection of node-postgres, which reads the files of TLS that the URL names. Where one cannot be read, or that of `sslrootcert`
+ * is empty (Node.js would trust every authority that it knows), `connect` fails. Nothing may be thrown here: the pool makes connections in
+ * events of sockets as well, where nothing catches it.
  */
 export function newClient(options: pg.ClientConfig): pg.Client {
   try {

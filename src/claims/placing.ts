@@ -256,8 +256,9 @@ const heldBy = ({ byId }: Fleet, state: ConsumerState | undefined): readonly Amo
   });
 
 /**
- * Lets each consumer of a claim keep the providers that it holds: these come first for it, and last for the consumers that are placed before
- * it. One that has more used than its capacity, such as a drained one, is like any other. To be called before the holdings are freed.
+ * Lets each consumer of a claim keep the providers that it holds: these come first for it, and last for the consumers that are placed
+ * before it. A provider that has more used than its capacity, such as a drained one, is like any other. To be called before the holdings
+ * are freed.
  */
 function keepingOf(
   fleet: Fleet,
