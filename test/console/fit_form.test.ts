@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { withNames, withUuids } from '../../console/fit/named.ts';
+import { fieldsOf, searchOf, suggestionsFor, withoutCondition } from '../../console/fit/query_fields.ts';
 import { worthwhile } from '../../console/fit/reason.ts';
 import { amountFrom } from '../../console/text.ts';
 import type { UnmetCondition } from '../../src/client/candidate_questions.ts';
@@ -49,6 +50,36 @@ test('an amount is a number, or one with a unit of its class', () => {
   assert.deepEqual(read('DISK_GB', '0.1 TB', '0.125 TB', '1.5 TiB'), [undefined, 128, 1536]);
   assert.deepEqual(read('NET_BW_EGR_KILOBIT_PER_SEC', '100 MB', '100 MiB'), [undefined, undefined]);
   assert.deepEqual(read('MEMORY_MB', '8 Gbit/s', '8 Gbps', '8 Gbit'), [undefined, undefined, undefined]);
+});
+
+test('classes are suggested for a part of their name and for a misspelled one', () => {
+  const classes = ['VCPU', 'PCPU', 'MEMORY_MB', 'PGPU', 'VGPU', 'VGPU_DISPLAY_HEAD'];
+  assert.deepEqual(suggestionsFor('gpu', classes).toSorted(), ['PGPU', 'VGPU', 'VGPU_DISPLAY_HEAD']);
+  assert.deepEqual(suggestionsFor('MEMORY_BM', classes), ['MEMORY_MB']);
+  assert.deepEqual(suggestionsFor('MEMORY', classes), ['MEMORY_MB']);
+  assert.deepEqual(suggestionsFor('SOMETHING', classes), []);
+});
+
+test('a query without one of its conditions', () => {
+  const without = (query: string, parameter: string, value: string) => {
+    const next = withoutCondition(fieldsOf(new URLSearchParams(query)), parameter, value);
+    return next === undefined ? undefined : decodeURIComponent(searchOf(next).toString());
+  };
+  const granular =
+    'resources=VCPU:1&resources_1=PGPU:1&required_1=HW_A,!HW_B&resources_2=SRIOV_NET_VF:1&group_policy=isolate';
+  const rest = 'resources=VCPU:1&resources_2=SRIOV_NET_VF:1&group_policy=isolate';
+  assert.equal(without(`${granular}&same_subtree=_1,_2`, 'resources_1', 'PGPU:1'), `${rest}&same_subtree=_2`);
+  assert.equal(without(granular, 'required_1', '!HW_B'), granular.replace(',!HW_B', ''));
+  assert.equal(without(granular, 'group_policy', 'isolate'), granular.replace('isolate', 'none'));
+  assert.equal(without('resources=VCPU:1&required=in:HW_A,HW_B', 'required', 'in:HW_A,HW_B'), 'resources=VCPU:1');
+  assert.equal(without('resources=VCPU:1&member_of=a&member_of=!b', 'member_of', '!b'), 'resources=VCPU:1&member_of=a');
+  assert.equal(
+    without('resources=VCPU:1&in_tree=a&root_required=HW_A', 'in_tree', 'a'),
+    'resources=VCPU:1&root_required=HW_A',
+  );
+  assert.equal(without('resources=VCPU:1&root_required=HW_A', 'root_required', 'HW_A'), 'resources=VCPU:1');
+  assert.equal(without('resources=VCPU:1', 'resources', 'VCPU:1'), undefined, 'nothing is left');
+  assert.equal(without('resources=VCPU:1', 'required', 'HW_A'), undefined, 'there is no such condition');
 });
 
 test('aggregates are named in conditions by their names', () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
+import { findAll, uuidBefore } from '../../console/search/find.ts';
 import { anyEngine } from '../support/engines.ts';
 import { until } from '../support/until.ts';
 import { checkAccessibility, openView, withPage } from './pages.ts';
@@ -66,6 +67,29 @@ testView(
     assert.match(page.url(), /in=provider/);
   },
 );
+
+test('a search ranks exact names first, and a part of a UUID has a UUID before it', () => {
+  const all = ['host-10', 'host-1', 'a-host-1', 'other'].map((name, index) => ({ uuid: `0000000${index}-a`, name }));
+  const names = (text: string) => findAll(all, text).map(({ name }) => name);
+  assert.deepEqual(names('HOST-1'), ['host-1', 'host-10', 'a-host-1']);
+  // What is below another one comes after all that are not.
+  const child = { uuid: '1-a', name: 'a-child-of-host-1', parent_provider_uuid: '0-a' };
+  assert.deepEqual(
+    findAll([child, ...all], 'host-1').map(({ name }) => name),
+    ['host-1', 'host-10', 'a-host-1', 'a-child-of-host-1'],
+  );
+  assert.deepEqual(names('3-a'), ['other']);
+  const uuid = randomUUID();
+  assert.equal(
+    findAll([...all, { uuid, name: 'late' }], ` ${uuid.replaceAll('-', '').toUpperCase()}`)[0]?.name,
+    'late',
+  );
+  assert.deepEqual(names(' '), []);
+  assert.equal(uuidBefore('1'), '0fffffff-ffff-ffff-ffff-ffffffffffff');
+  assert.equal(uuidBefore('ab12cd34-00'), 'ab12cd33-ffff-ffff-ffff-ffffffffffff');
+  assert.equal(uuidBefore('0'), '00000000-0000-0000-0000-000000000000');
+  assert.equal(uuidBefore('host'), undefined);
+});
 
 testView(
   'the search shows hosts before what is below them, leads to all, and is used by arrow keys',

@@ -3,9 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import { fieldsOf, searchOf, suggestionsFor, withoutCondition } from '../../console/fit/query_fields.ts';
 import { openSums } from '../../console/holdings/sum_holdings.ts';
-import { findAll, uuidBefore } from '../../console/search/find.ts';
 import { safeCell } from '../../console/text.ts';
 import { uuidOf } from '../../console/uuid.ts';
 import { shellWord } from '../../src/cli/shell_word.ts';
@@ -232,28 +230,6 @@ testView(
   },
 );
 
-test('a query without one of its conditions', () => {
-  const without = (query: string, parameter: string, value: string) => {
-    const next = withoutCondition(fieldsOf(new URLSearchParams(query)), parameter, value);
-    return next === undefined ? undefined : decodeURIComponent(searchOf(next).toString());
-  };
-  const granular =
-    'resources=VCPU:1&resources_1=PGPU:1&required_1=HW_A,!HW_B&resources_2=SRIOV_NET_VF:1&group_policy=isolate';
-  const rest = 'resources=VCPU:1&resources_2=SRIOV_NET_VF:1&group_policy=isolate';
-  assert.equal(without(`${granular}&same_subtree=_1,_2`, 'resources_1', 'PGPU:1'), `${rest}&same_subtree=_2`);
-  assert.equal(without(granular, 'required_1', '!HW_B'), granular.replace(',!HW_B', ''));
-  assert.equal(without(granular, 'group_policy', 'isolate'), granular.replace('isolate', 'none'));
-  assert.equal(without('resources=VCPU:1&required=in:HW_A,HW_B', 'required', 'in:HW_A,HW_B'), 'resources=VCPU:1');
-  assert.equal(without('resources=VCPU:1&member_of=a&member_of=!b', 'member_of', '!b'), 'resources=VCPU:1&member_of=a');
-  assert.equal(
-    without('resources=VCPU:1&in_tree=a&root_required=HW_A', 'in_tree', 'a'),
-    'resources=VCPU:1&root_required=HW_A',
-  );
-  assert.equal(without('resources=VCPU:1&root_required=HW_A', 'root_required', 'HW_A'), 'resources=VCPU:1');
-  assert.equal(without('resources=VCPU:1', 'resources', 'VCPU:1'), undefined, 'nothing is left');
-  assert.equal(without('resources=VCPU:1', 'required', 'HW_A'), undefined, 'there is no such condition');
-});
-
 testView('a class that does not exist brings those with a similar name', 'fit?resources=GPU:1', async (page) => {
   await page.getByRole('link', { name: 'VGPU', exact: true }).waitFor();
   await page.getByRole('link', { name: 'PGPU', exact: true }).click();
@@ -453,35 +429,4 @@ test('a UUID is read with hyphens or without, in either case', () => {
   const uuid = randomUUID();
   for (const text of [uuid, uuid.toUpperCase(), uuid.replaceAll('-', '')]) assert.equal(uuidOf(text), uuid);
   for (const text of ['', 'x', `${uuid}0`, uuid.slice(1)]) assert.equal(uuidOf(text), undefined);
-});
-
-test('a search ranks exact names first, and a part of a UUID has a UUID before it', () => {
-  const all = ['host-10', 'host-1', 'a-host-1', 'other'].map((name, index) => ({ uuid: `0000000${index}-a`, name }));
-  const names = (text: string) => findAll(all, text).map(({ name }) => name);
-  assert.deepEqual(names('HOST-1'), ['host-1', 'host-10', 'a-host-1']);
-  // What is below another one comes after all that are not.
-  const child = { uuid: '1-a', name: 'a-child-of-host-1', parent_provider_uuid: '0-a' };
-  assert.deepEqual(
-    findAll([child, ...all], 'host-1').map(({ name }) => name),
-    ['host-1', 'host-10', 'a-host-1', 'a-child-of-host-1'],
-  );
-  assert.deepEqual(names('3-a'), ['other']);
-  const uuid = randomUUID();
-  assert.equal(
-    findAll([...all, { uuid, name: 'late' }], ` ${uuid.replaceAll('-', '').toUpperCase()}`)[0]?.name,
-    'late',
-  );
-  assert.deepEqual(names(' '), []);
-  assert.equal(uuidBefore('1'), '0fffffff-ffff-ffff-ffff-ffffffffffff');
-  assert.equal(uuidBefore('ab12cd34-00'), 'ab12cd33-ffff-ffff-ffff-ffffffffffff');
-  assert.equal(uuidBefore('0'), '00000000-0000-0000-0000-000000000000');
-  assert.equal(uuidBefore('host'), undefined);
-});
-
-test('classes are suggested for a part of their name and for a misspelled one', () => {
-  const classes = ['VCPU', 'PCPU', 'MEMORY_MB', 'PGPU', 'VGPU', 'VGPU_DISPLAY_HEAD'];
-  assert.deepEqual(suggestionsFor('gpu', classes).toSorted(), ['PGPU', 'VGPU', 'VGPU_DISPLAY_HEAD']);
-  assert.deepEqual(suggestionsFor('MEMORY_BM', classes), ['MEMORY_MB']);
-  assert.deepEqual(suggestionsFor('MEMORY', classes), ['MEMORY_MB']);
-  assert.deepEqual(suggestionsFor('SOMETHING', classes), []);
 });
