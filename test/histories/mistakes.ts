@@ -116,7 +116,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'what this process wrote is counted again after it was read',
     file: 'src/fleet/keep/keeper.ts',
-    from: 'ownWrites = ownWrites.filter(({ xid }) => !isRead(snapshot, xid));',
+    from: 'unreadWrites = unreadWrites.filter(({ xid }) => !isRead(snapshot, xid));',
     to: '',
   },
   {

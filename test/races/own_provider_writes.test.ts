@@ -4,8 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import fc from 'fast-check';
-import { type KyselyPlugin, sql } from 'kysely';
+import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { type DoneWrite, type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
 import { inventoriesWrite } from '../../src/api/resource_providers/inventories.ts';
@@ -20,6 +21,7 @@ import { aggregatesTag } from '../../src/placement/entity_tag.ts';
 import { claimOn } from '../support/claims.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 import { formOf } from './fleet_form.ts';
+import { openGate } from './held_results.ts';
 
 const names = ['a', 'b', 'c'] as const;
 /** The ids of VCPU and of MEMORY_MB. */
@@ -61,8 +63,15 @@ const step = fc.record({
     { weight: 2, arbitrary: fc.constant({ kind: 'refresh' as const }) },
     { weight: 1, arbitrary: fc.constant({ kind: 'show' as const }) },
   ),
-  /** Of a write: by this process and shown at once, or later; during a refresh; or by another process. */
-  by: fc.constantFrom('own', 'own', 'own', 'own, shown later', 'own, during a refresh', 'other'),
+  /** Of a write: by this process and shown at once, later, or around the beginning of a refresh; or by another process. */
+  by: fc.oneof(
+    { weight: 3, arbitrary: fc.constant('own' as const) },
+    { weight: 3, arbitrary: fc.constant('own, during a refresh' as const) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom('own, as a refresh begins' as const, 'own, shown later' as const, 'other' as const),
+    },
+  ),
 });
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -75,6 +84,7 @@ const first: readonly Step[] = [
   { name: 'b', what: { kind: 'inventories', totals: [4, null] }, by: 'other' },
   { name: 'b', what: { kind: 'traits', traits: [0] }, by: 'own' },
   { name: 'a', what: { kind: 'refresh' }, by: 'own' },
+  { name: 'a', what: { kind: 'traits', traits: [1] }, by: 'own, as a refresh begins' },
 ];
 
 test('own writes of providers are shown at once, and later writes are judged by them', async () => {
@@ -107,13 +117,36 @@ async function follow(
   const claims = openClaims(database, keeper, { conflictRetryCount: 10 });
   const later: DoneWrite[] = [];
   let consumers = 0;
+  /** The read that waits for the refresh under way, what the database had at its beginning, and the providers written and shown since. */
+  let held: { readonly read: Promise<unknown>; readonly truth: unknown; readonly shown: Set<string> } | undefined;
+  const endRefresh = async (): Promise<void> => {
+    gate.open();
+    if (held === undefined) return;
+    assert.deepEqual(await held.read, held.truth, 'a read shows what its refresh has read');
+    await nextIteration(); // then own writes that the refresh lacks are shown again
+    const now = (await loadFleet(database)).living.fleet;
+    for (const name of later.length === 0 ? held.shown : []) {
+      assert.deepEqual(contentOf(keeper.known.byUuid.get(name)), contentOf(now.byUuid.get(name)));
+    }
+    held = undefined;
+  };
+  /** @param by with a refresh that begins it ends before this returns */
+  const showBy = async (by: Step['by'], done: DoneWrite): Promise<boolean> => {
+    const refreshed = by === 'own, as a refresh begins' ? keeper.fresh() : undefined;
+    const isShown = show(done);
+    await refreshed;
+    return isShown;
+  };
   const show = (done: DoneWrite): boolean => keeper.applyOwnWrite({ xid: done.xid, effects: [], providers: [done] });
   try {
     for (const { name, what, by } of steps) {
+      if (by !== 'own, during a refresh' || ['refresh', 'show', 'claim'].includes(what.kind)) await endRefresh();
       if (what.kind === 'refresh') await keeper.fresh();
       else if (what.kind === 'show') for (const done of later.splice(0)) show(done);
-      else if (what.kind === 'delete') await remove(database, name);
-      else if (what.kind === 'claim') {
+      else if (what.kind === 'delete') {
+        await remove(database, name);
+        held?.shown.delete(name);
+      } else if (what.kind === 'claim') {
         consumers += 1;
         if (await isClaimed(() => claims.write(claimOn(name, `consumer ${consumers}`, 1, { knownGeneration: null })))) {
           counts.claimed += 1;
@@ -124,7 +157,11 @@ async function follow(
         const truth = (await loadFleet(database)).living.fleet;
         const wanted = by === 'other' ? writeOf(truth, name, what) : judged(keeper, name, what);
         if (wanted === undefined) continue;
-        const refreshed = by === 'own, during a refresh' ? await gate.whileClosed(() => keeper.fresh()) : undefined;
+        if (by === 'own, during a refresh' && held === undefined) {
+          keeper.applyOwnWrite({ xid: '0', effects: [] }); // then the refresh has one statement, and does not check first
+          const [read] = await gate.whileClosed(async () => formOf(await keeper.fresh()));
+          held = read && { read, truth: formOf(truth), shown: new Set() };
+        }
         const seen = contentOf(keeper.known.byUuid.get(name));
         const done = (await writeProviders(database, [wanted])).get(wanted);
         counts[done === undefined ? 'lost' : 'done'] += 1;
@@ -133,22 +170,18 @@ async function follow(
           const isGuarded = what.kind !== 'last aggregates' && by !== 'own, during a refresh';
           if (isGuarded) assert.deepEqual(seen, contentOf(truth.byUuid.get(name)), what.kind);
           if (by === 'own, shown later') later.push(done);
-          else if (show(done)) {
+          else if (await showBy(by, done)) {
             counts.shown += 1;
+            held?.shown.add(name);
             const now = (await loadFleet(database)).living.fleet;
             const [known, written] = [keeper.known, now].map((fleet) => contentOf(fleet.byUuid.get(name)));
             if (isGuarded) assert.deepEqual(known, written);
             else if (by === 'own') assert.deepEqual(known?.aggregates, written?.aggregates);
           }
         }
-        gate.open();
-        await Promise.all(refreshed ?? []);
-        if (refreshed !== undefined && later.length === 0) {
-          const now = (await loadFleet(database)).living.fleet;
-          assert.deepEqual(contentOf(keeper.known.byUuid.get(name)), contentOf(now.byUuid.get(name)));
-        }
       }
     }
+    await endRefresh();
     for (const done of later) show(done);
     assert.deepEqual(formOf(await keeper.fresh()), formOf((await loadFleet(database)).living.fleet));
   } finally {
@@ -185,33 +218,6 @@ const inventoryIn = (fleet: Fleet, uuid: string) => {
   const provider = fleet.byUuid.get(uuid);
   return provider && inventoryOf(provider, 0);
 };
-
-/** Holds back the results of statements while it is closed. */
-function openGate() {
-  let opened: PromiseWithResolvers<void> | undefined;
-  let reached: (() => void) | undefined;
-  const plugin: KyselyPlugin = {
-    transformQuery: ({ node }) => node,
-    transformResult: async ({ result }) => {
-      reached?.();
-      await opened?.promise;
-      return result;
-    },
-  };
-  return {
-    plugin,
-    open: () => opened?.resolve(),
-    /** Begins something, and returns when the gate, which is closed then, holds its first result. */
-    whileClosed: async <T>(begin: () => Promise<T>): Promise<Promise<T>[]> => {
-      opened = Promise.withResolvers();
-      const held = Promise.withResolvers<void>();
-      reached = held.resolve;
-      const begun = begin();
-      await held.promise;
-      return [begun];
-    },
-  };
-}
 
 /** What a write is judged by, and the usages. */
 const contentOf = (provider: Provider | undefined) =>

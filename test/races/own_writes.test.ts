@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { type RawBuilder, sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
@@ -12,10 +12,12 @@ import { isRead } from '../../db/fleet/change_log.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import type { OwnWrite } from '../../src/fleet/model/own_writes.ts';
 import { claimOn } from '../support/claims.ts';
 import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
 import { formOf } from './fleet_form.ts';
+import { openGate } from './held_results.ts';
 
 const insertHost = sql`with host as (
     insert into resource_providers (id, uuid, name, generation) values (1, 'p', 'p', 0)
@@ -82,6 +84,7 @@ for (const engine of engines) {
                 const refreshed = fleet.fresh();
                 fleet.applyOwnWrite(await own());
                 await refreshed;
+                await nextIteration(); // then own writes that the refresh lacks are shown again
               }
             }
             for (const write of later) fleet.applyOwnWrite(write);
@@ -98,6 +101,36 @@ for (const engine of engines) {
     });
   });
 }
+
+test('a read that waited for a refresh shows no own write after a write of another process that the refresh lacks', async () => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    const gate = openGate();
+    try {
+      await insertHost.execute(database.kysely);
+      const fleet = await openFleet({ ...database, kysely: database.kysely.withPlugin(gate.plugin) });
+      const usageIn = ({ byId }: Fleet) => byId.get(1)?.inventories[0]?.used;
+      const read = async () => {
+        const current = await fleet.fresh();
+        return { usage: usageIn(current), ownWrites: fleet.ownWrites };
+      };
+      const reads = await gate.whileClosed(() => read());
+      await claim.execute(database.kysely); // of another process
+      const { rows } = await claim.execute(database.kysely);
+      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+      assert.ok(fleet.applyOwnWrite({ xid, effects }));
+      assert.equal(usageIn(fleet.known), 1, 'a claim is judged by all own writes');
+      gate.open();
+      assert.deepEqual(await Promise.all(reads), [{ usage: 0, ownWrites: [] }]);
+      await nextIteration();
+      assert.deepEqual([usageIn(fleet.known), fleet.ownWrites], [1, [xid]]);
+      assert.deepEqual(await read(), { usage: 2, ownWrites: [] });
+    } finally {
+      gate.open();
+      await database.close();
+    }
+  });
+});
 
 test('a refresh replaces expected effects, right or wrong', async () => {
   await withHost(async ({ database, fleet }) => {

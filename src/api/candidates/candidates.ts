@@ -48,7 +48,10 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
     const token = changesToken(request, dependencies.fleet);
     let resolved = inPieces(resolveForSearch(current, wanted, undefined, { turns }), turns, tooWide);
     // Await only if it is a promise: an await lets the fleet change, and the allowed trees and the answer must be of one snapshot.
-    if (resolved instanceof Promise) resolved = await resolved;
+    if (resolved instanceof Promise) {
+      resolved = await resolved;
+      await dependencies.fleet.fresh();
+    }
     const { candidates, settle } = openSearch(current, resolved, {
       strategy,
       randomize,

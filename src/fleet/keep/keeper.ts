@@ -8,20 +8,23 @@ import { type Changes, checkForChanges, forgetForeignChanges, readChanges } from
 import { onBehalfOf, type RequestIds, requestsServed } from '../../log/log.ts';
 import { type Outages, type Reported, reporting } from '../../log/outages.ts';
 import { createRecentChanges, type RecentChanges } from '../follow/position.ts';
-import type { Fleet } from '../model/fleet.ts';
+import type { AppliedChanges, Fleet } from '../model/fleet.ts';
 import { createHeldSnapshots, type HeldSnapshot, type HeldSnapshots } from '../model/held_snapshots.ts';
-import { type OwnWrite, rowsAfter, showEffects } from '../model/own_writes.ts';
+import { type OwnWrite, rowsAfter, rowsOf, showEffects } from '../model/own_writes.ts';
 import { type CaughtUp, catchUp, loadFleet } from './load.ts';
 
 /** Keeps one fleet in step with the database. */
 export type FleetKeeper = {
   /**
    * Refreshes the fleet: then it has everything that was committed before this call. Calls that wait share one round trip.
+   *
+   * Until the next iteration of the event loop the fleet shows one snapshot of the database, and no own write that the snapshot lacks:
+   * such a write may follow a write of another process that the snapshot lacks as well. So read it without another `await`, or hold it.
    */
   fresh(): Promise<Fleet>;
   /**
-   * The fleet as of the last refresh. Without a refresh for the same request, use it only for decisions that a guarded
-   * statement checks afterwards.
+   * The fleet as of the last refresh, with own writes in addition. Use it only for decisions that a guarded statement checks
+   * afterwards.
    */
   readonly known: Fleet;
   /**
@@ -42,7 +45,7 @@ export type FleetKeeper = {
   readonly heldSnapshots: HeldSnapshots['counts'];
   /**
    * The snapshot of the last refresh: `known` shows the database as of this snapshot, and own writes in addition. The object is replaced
-   * when own writes of providers are shown.
+   * when own writes of providers are shown, and when own writes are shown again after a refresh.
    */
   readonly snapshot: FleetSnapshot;
   /** The transactions of the writes that `known` shows in addition. */
@@ -107,23 +110,51 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   let { living, snapshot, log } = await load();
   const recent = createRecentChanges({ pgSnapshot: snapshot.pgSnapshot, log });
 
-  /** The writes that `known` shows in addition to its snapshot. */
-  let ownWrites: OwnWrite[] = [];
+  /** The writes that `known` shows in addition to its snapshot, in the order in which they are shown. */
+  let ownWrites: ShownWrite[] = [];
+  /** Own writes that the last refresh has not read. They are shown again once the reads that waited for the refresh are computed. */
+  let unreadWrites: OwnWrite[] = [];
   const show = (write: OwnWrite, sign: 1 | -1): void => {
     living.detach(write.effects);
     showEffects(living.fleet, write, sign);
   };
   /**
-   * Shows the providers of a write as the write left them. The next refresh replaces these providers as a whole, so they need not be
-   * hidden before. @returns whether the providers are shown
+   * Shows a write. Its providers are shown as the write left them.
+   *
+   * @param mayBeUnread whether a refresh is under way that may not read the write, so that the write is hidden again at its end
+   * @returns whether the write is shown
    */
-  const showProviders = ({ xid, providers = [] }: OwnWrite): boolean => {
-    if (providers.length === 0) return true;
-    const rows = rowsAfter(living.fleet, providers);
-    if (rows === undefined) return false;
-    living.apply({ whole: rows.providers.map(({ id }) => id), ...rows });
-    snapshot = { ...snapshot, shown: [...(snapshot.shown ?? []), xid] };
+  const showOwn = (write: OwnWrite, mayBeUnread: boolean): boolean => {
+    const { xid, providers = [] } = write;
+    let before: AppliedChanges | undefined;
+    if (providers.length > 0) {
+      const rows = rowsAfter(living.fleet, providers);
+      if (rows === undefined) return false;
+      const whole = rows.providers.map(({ id }) => id);
+      if (mayBeUnread) before = { whole, ...rowsOf(living.fleet, whole) };
+      living.apply({ whole, ...rows });
+      snapshot = { ...snapshot, shown: [...(snapshot.shown ?? []), xid] };
+    }
+    show(write, 1);
+    ownWrites.push({ write, before });
     return true;
+  };
+  /** Hides all own writes, the last one first; but not the providers that the refresh has certainly read, and replaces. */
+  const hideOwnWrites = (): void => {
+    for (const { write, before } of ownWrites.reverse()) {
+      show(write, -1);
+      if (before !== undefined) living.apply(before);
+    }
+    ownWrites = [];
+  };
+  /** Shows own writes again. */
+  const showUnread = (): void => {
+    if (unreadWrites.length === 0) return;
+    const unread = unreadWrites;
+    unreadWrites = [];
+    snapshot = { ...snapshot };
+    // A write that does not match the fleet is read by the next refresh.
+    for (const write of unread) showOwn(write, false);
   };
 
   /**
@@ -175,6 +206,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     if (breaks.isInDoubt()) await sql`select`.execute(database.kysely);
     return breaks.isInDoubt();
   };
+  const allOwnWrites = (): OwnWrite[] => [...ownWrites.map(({ write }) => write), ...unreadWrites];
   const bringUpToDate = async (): Promise<Fleet> => {
     const startedMs = performance.now();
     const changes = await readWhatChanged();
@@ -184,15 +216,17 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     let freed: readonly number[] | 'all' | undefined = 'all';
     if (changes === undefined || mustLoad) {
       // Writes that were committed before the load are either loaded, or were lost in a failover.
-      const committed = new Set(ownWrites);
+      const committed = new Set(allOwnWrites());
       const loaded = await load();
       snapshots.leaveFleet(living.fleet.byId.size);
+      unreadWrites = allOwnWrites().filter((write) => !committed.has(write));
+      ownWrites = [];
       ({ living, snapshot, log } = loaded);
       recent.restart({ pgSnapshot: snapshot.pgSnapshot, log });
-      ownWrites = ownWrites.filter((write) => !committed.has(write));
     } else {
       mustLoad = true;
-      for (const write of ownWrites) show(write, -1);
+      unreadWrites = allOwnWrites();
+      hideOwnWrites();
       changes.apply();
       const { pgSnapshot, lastXid, lastInventoryXid } = changes;
       const { serverRun } = snapshot;
@@ -200,18 +234,24 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       recent.note(changes);
       freed = lastXid === null ? undefined : (changes.freed ?? 'all');
     }
-    ownWrites = ownWrites.filter(({ xid }) => !isRead(snapshot, xid));
-    ownWrites = ownWrites.filter((write) => {
-      const isShown = showProviders(write);
-      if (isShown) show(write, 1);
-      return isShown;
-    });
+    unreadWrites = unreadWrites.filter(({ xid }) => !isRead(snapshot, xid));
     mustLoad = false;
     tookTooLong = false;
     trueAtMs = startedMs;
     outages?.answered(startedMs);
-    if (freed !== undefined) roomListener?.(freed);
+    if (unreadWrites.length > 0) process.nextTick(afterReads, freed);
+    else if (freed !== undefined) roomListener?.(freed);
     return living.fleet;
+  };
+  /** Called after a refresh that has not read all own writes, once the reads that waited for it are computed. */
+  const afterReads = (freed: readonly number[] | 'all' | undefined): void => {
+    const byOwn = unreadWrites.flatMap(freedByOwn);
+    try {
+      showUnread();
+    } catch {
+      mustLoad = true; // the change is half applied
+    }
+    if (freed !== undefined || byOwn.length > 0) roomListener?.(freed === 'all' ? freed : [...(freed ?? []), ...byOwn]);
   };
 
   const refreshes = shareRefreshes(database, refresh);
@@ -224,12 +264,9 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       quiet = 0;
       const isEmpty = write.effects.length === 0 && write.providers === undefined;
       if (isEmpty || isRead(snapshot, write.xid)) return true;
-      const isShown = ownWrites.length < mostOwnWrites && showProviders(write);
-      if (isShown) {
-        ownWrites.push(write);
-        show(write, 1);
-        roomListener?.(freedByOwn(write));
-      }
+      showUnread(); // writes are shown in the order in which they were answered
+      const isShown = ownWrites.length < mostOwnWrites && showOwn(write, refreshes.isRunning());
+      if (isShown) roomListener?.(freedByOwn(write));
       // No request waits for this refresh. If the database is unavailable, the next request for a refresh gets the error.
       const isDue = ownWrites.length >= ownWritesLimit || performance.now() - trueAtMs >= refreshAfterMs;
       if (isDue && !refreshes.isRunning()) refreshes.next().catch(() => {});
@@ -247,7 +284,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       return snapshot;
     },
     get ownWrites() {
-      return ownWrites.map(({ xid }) => xid);
+      return ownWrites.map(({ write }) => write.xid);
     },
     isInDoubt: breaks.isInDoubt,
     watchRoom: (listener) => {
@@ -257,6 +294,13 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     ageSeconds: () => (performance.now() - trueAtMs) / 1000,
   };
 }
+
+/**
+ * An own write that the fleet shows.
+ *
+ * `before` has its providers as they were, where a refresh was under way that may not read the write.
+ */
+type ShownWrite = { readonly write: OwnWrite; readonly before: AppliedChanges | undefined };
 
 /** A change of the fleet that was read, and the ids of the providers that got more room; undefined if they are unknown. */
 type ReadChange = CaughtUp & Partial<Pick<Changes, 'changedParts'>> & { readonly freed?: readonly number[] };

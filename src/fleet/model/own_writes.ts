@@ -43,14 +43,24 @@ export function showEffects(fleet: Fleet, { effects }: Pick<OwnWrite, 'effects'>
 export function rowsAfter(fleet: Fleet, writes: readonly DoneWrite[]): FleetRows | undefined {
   const each = writes.map((done) => rowsOfWrite(fleet, done));
   const rows = each.filter((of) => of !== undefined);
-  if (rows.length < each.length) return undefined;
-  return {
-    providers: rows.flatMap(({ providers }) => providers),
-    inventories: rows.flatMap(({ inventories }) => inventories),
-    traits: rows.flatMap(({ traits }) => traits),
-    aggregates: rows.flatMap(({ aggregates }) => aggregates),
-  };
+  return rows.length < each.length ? undefined : together(rows);
 }
+
+/** The rows of some providers as the fleet shows them; of a provider that it lacks there are none. */
+export const rowsOf = (fleet: Fleet, ids: readonly number[]): FleetRows =>
+  together(
+    ids.flatMap((id) => {
+      const provider = fleet.byId.get(id);
+      return provider === undefined ? [] : { ...partsOf(provider), providers: [rowOf(provider)] };
+    }),
+  );
+
+const together = (rows: readonly FleetRows[]): FleetRows => ({
+  providers: rows.flatMap(({ providers }) => providers),
+  inventories: rows.flatMap(({ inventories }) => inventories),
+  traits: rows.flatMap(({ traits }) => traits),
+  aggregates: rows.flatMap(({ aggregates }) => aggregates),
+});
 
 function rowsOfWrite(fleet: Fleet, { write, id, generation, parentId, seconds }: DoneWrite): FleetRows | undefined {
   if (write.kind === 'root' || write.kind === 'child') {
