@@ -21,6 +21,8 @@ export type Mistake = Partial<FileChange> & {
   readonly scene?: Scene;
   /** Whether it shows only where one history at a time is made. */
   readonly isAlone?: true;
+  /** Whether it may take minutes to be found, so that a run does not choose it by chance. Name the test that finds it in each run. */
+  readonly isRare?: true;
   /** What it shows in besides usual histories: only if a backend of PostgreSQL crashes, or in schedules of claims that wait. */
   readonly needs?: 'a crash' | 'schedules';
 };

@@ -20,7 +20,7 @@ import { type Mistake, withMistake } from './mistake.ts';
 import { mistakes } from './mistakes.ts';
 import { findWrongRoot } from './stored_roots.ts';
 
-/** On an idle machine most are found within 10 s, and each within two minutes; beside other tests it takes several times as long. */
+/** On an idle machine most are found within 10 s, and rare ones within minutes; beside other tests it takes several times as long. */
 const patienceMs = 420_000;
 const plantedInOneRun = 2;
 /** Between the requests that prepare a history: longer than a mistake about the time of reads lasts. */
@@ -41,8 +41,9 @@ test('each mistake can be planted into the present source', () => {
 test('each planted mistake is found', { concurrency: 2 }, async (t) => {
   assert.ok(mistakes.length >= 15);
   const random = randomFrom(seedFor(t));
-  const first = random.below(mistakes.length);
-  const chosen = [...mistakes.slice(first), ...mistakes.slice(0, first)].slice(0, plantedInOneRun);
+  const usual = mistakes.filter(({ isRare }) => isRare !== true);
+  const first = random.below(usual.length);
+  const chosen = [...usual.slice(first), ...usual.slice(0, first)].slice(0, plantedInOneRun);
   const { MISTAKES: selected } = process.env;
   const named = mistakes.filter(
     ({ name }) => selected === 'all' || (selected !== undefined && name.includes(selected)),
