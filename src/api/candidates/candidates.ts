@@ -12,6 +12,7 @@ import { madeInTurns } from '../../rest/made_in_turns.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../../search/anchors.ts';
 import type { Candidate } from '../../search/choices.ts';
 import type { CandidateRequest } from '../../search/request.ts';
+import { resolveVariant } from '../../search/resolve.ts';
 import { openSearch, resolveForSearch } from '../../search/search.ts';
 import { changesToken } from '../answers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -44,19 +45,21 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const limit = Math.min(wanted.limit ?? Number.POSITIVE_INFINITY, max < 0 ? Number.POSITIVE_INFINITY : max);
   const limited = limit < Number.POSITIVE_INFINITY;
   const turns = request.turns();
-  return answerAtOneSnapshot(wanted, dependencies, async (current, allowed) => {
+  return answerAtOneSnapshot(wanted, dependencies, async (fleet, allowed) => {
     const token = changesToken(request, dependencies.fleet);
+    let current = fleet;
     let resolved = inPieces(resolveForSearch(current, wanted, undefined, { turns }), turns, tooWide);
-    // Await only if it is a promise: an await lets the fleet change, and the allowed trees and the answer must be of one snapshot.
+    // Await only if it is a promise: an await lets the fleet change, and the names, the allowed trees and the answer must be of one snapshot.
     if (resolved instanceof Promise) {
-      resolved = await resolved;
-      await dependencies.fleet.fresh();
+      const isNothing = (await resolved) === 'nothing';
+      current = await dependencies.fleet.fresh();
+      resolved = isNothing ? 'nothing' : resolveVariant(current, wanted);
     }
     const { candidates, settle } = openSearch(current, resolved, {
       strategy,
       randomize,
       limited,
-      allowed: allowed(),
+      allowed: allowed(current),
       turns,
     });
     const some = limited ? first(candidates, limit) : candidates;
@@ -91,13 +94,14 @@ function* first(candidates: Iterable<Candidate | undefined>, limit: number): Gen
  * read before the fleet and after it: only if both reads are equal, fleet and consumers are of one snapshot; otherwise the request is
  * answered again.
  *
- * @param answer must not await anything between `settle` of the search and holding the snapshot of the fleet
+ * @param answer gets the fleet, and the function for the trees that are left in it. If it awaits anything before it holds the snapshot, it
+ *   must refresh the fleet again. It must not await anything between `settle` of the search and holding the snapshot of the fleet
  * @throws ApiError 503 if what the consumers hold has changed each time
  */
 async function answerAtOneSnapshot(
   request: Pick<CandidateRequest, 'with' | 'apartFrom'>,
   { database, fleet }: Pick<Dependencies, 'database' | 'fleet'>,
-  answer: (current: Fleet, allowed: () => AllowedTrees) => Promise<Answer>,
+  answer: (fleet: Fleet, allowed: (current: Fleet) => AllowedTrees) => Promise<Answer>,
 ): Promise<Answer> {
   // In each spelling that the database may have.
   const named = [...new Set([...request.with, ...request.apartFrom].flatMap((uuid) => [uuid, normalUuid(uuid)]))];
@@ -105,12 +109,12 @@ async function answerAtOneSnapshot(
   const read = () => repeatLostRaces(() => readConsumers(database, named));
   let before = await read();
   const attempt = async (): Promise<Answer | undefined> => {
-    const current = await fleet.fresh();
+    const fresh = await fleet.fresh();
     const states = before;
-    const treesOf = (uuid: string) => heldTrees(current, providersOf(current, states.get(uuid)));
-    const made = await answer(current, () =>
-      allowedTreesOf(request, (uuid) => treesOf(uuid).union(treesOf(normalUuid(uuid)))),
-    );
+    const made = await answer(fresh, (current) => {
+      const treesOf = (uuid: string) => heldTrees(current, providersOf(current, states.get(uuid)));
+      return allowedTreesOf(request, (uuid) => treesOf(uuid).union(treesOf(normalUuid(uuid))));
+    });
     let isSent = false;
     try {
       before = await read();
