@@ -1,8 +1,8 @@
-/** A claim by query is judged on a fleet that is a moment old, since another process has just changed what the query is about. */
+/** A claim by query, or a new provider, is judged on a fleet that is a moment old: another process has just changed what it relies on. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { accepted, makeProvider, newClaim, type Send } from '../support/requests.ts';
+import { accepted, at, makeProvider, newClaim, type Send } from '../support/requests.ts';
 import { type TwoServices, withTwoServices } from '../support/two_services.ts';
 import { errorOf, placed, providersOf } from './placed.ts';
 
@@ -137,3 +137,14 @@ for (const [name, [path, part]] of Object.entries(names)) {
     });
   });
 }
+
+test('a new provider is shown in the tree to which another process has moved its parent', async () => {
+  await afterMove(
+    async () => {},
+    async ({ send }, { from, to }) => {
+      const body = { uuid: randomUUID(), name: 'new', parent_provider_uuid: from };
+      const { json } = accepted(await send('POST', '/resource_providers', body));
+      assert.equal(at(json, 'root_provider_uuid'), to);
+    },
+  );
+});

@@ -33,7 +33,8 @@ export const createRoots = (providers: readonly NewProvider[]): readonly RawBuil
       on conflict do nothing
       returning id
     ), ${madeTags}
-    select index, id, 0 as generation, null::integer as "parentId", ${writtenBy} from requested join made using (id)`,
+    select index, id, 0 as generation, null::integer as "parentId", null::integer as "rootId", ${writtenBy}
+    from requested join made using (id)`,
 ];
 
 /**
@@ -58,9 +59,10 @@ export const createChildren = (providers: readonly NewChild[]): readonly RawBuil
       insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at)
       select id, uuid, name, 0, parent_id, root_id, ${utcNow} from child, ${providerTagsAreWritten} ${orderByName}
       on conflict do nothing
-      returning id, parent_provider_id
+      returning id, parent_provider_id, root_provider_id
     ), ${madeTags}
-    select index, id, 0 as generation, parent_provider_id as "parentId", ${writtenBy} from requested join made using (id)`,
+    select index, id, 0 as generation, parent_provider_id as "parentId", root_provider_id as "rootId", ${writtenBy}
+    from requested join made using (id)`,
 ];
 
 /** Table `requested`: the providers with their new ids. `index` is the index of each among them. */

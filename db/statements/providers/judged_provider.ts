@@ -57,7 +57,7 @@ export const writtenBy = sql`pg_current_xact_id()::text as xid, floor(date_part(
 
 /** The writes of table `guard` that were done. @param settings a row that is joined */
 export const writtenGuards = (settings: RawBuilder<unknown>): RawBuilder<unknown> => sql`
-    select index, id, generation, null::integer as "parentId", ${writtenBy} from guard, ${settings}`;
+    select index, id, generation, null::integer as "parentId", null::integer as "rootId", ${writtenBy} from guard, ${settings}`;
 
 /** The writes of a batch were judged by different snapshots of the fleet, mostly few. */
 function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown> {

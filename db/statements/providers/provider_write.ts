@@ -31,6 +31,8 @@ export type DoneWrite = {
   readonly generation: number | null;
   /** The parent of a new provider; null without one, and for other writes. */
   readonly parentId: number | null;
+  /** The root of the tree in which it was made; null without a parent, and for other writes. */
+  readonly rootId: number | null;
   /** The transaction, as PostgreSQL's text form of `xid8`. */
   readonly xid: string;
   /** When it was written, in seconds since 1970. */

@@ -62,11 +62,15 @@ const together = (rows: readonly FleetRows[]): FleetRows => ({
   aggregates: rows.flatMap(({ aggregates }) => aggregates),
 });
 
-function rowsOfWrite(fleet: Fleet, { write, id, generation, parentId, seconds }: DoneWrite): FleetRows | undefined {
+function rowsOfWrite(
+  fleet: Fleet,
+  { write, id, generation, parentId, rootId, seconds }: DoneWrite,
+): FleetRows | undefined {
   if (write.kind === 'root' || write.kind === 'child') {
     const { uuid, name } = write;
     const isFree = [fleet.byUuid.get(uuid), fleet.byName.get(name)].every((found) => (found?.id ?? id) === id);
-    if (!isFree || (parentId !== null && fleet.byId.get(parentId) === undefined)) return undefined;
+    // Another process may have moved the parent.
+    if (!isFree || (parentId !== null && fleet.byId.get(parentId)?.root.id !== rootId)) return undefined;
     const updated = write.kind === 'root' ? seconds : null; // see createRoots
     const providers = [{ id, uuid, name, generation: generation ?? 0, parent: parentId, created: seconds, updated }];
     return { providers, inventories: [], traits: [], aggregates: [] };
