@@ -132,6 +132,34 @@ test('a read that waited for a refresh shows no own write after a write of anoth
   });
 });
 
+test('room that own writes free is told again where a write comes before they are shown again', async () => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    const gate = openGate();
+    try {
+      await insertHost.execute(database.kysely);
+      const fleet = await openFleet({ ...database, kysely: database.kysely.withPlugin(gate.plugin) });
+      const told: unknown[] = [];
+      fleet.watchRoom((freed) => told.push(freed));
+      const release = async (providerId: number): Promise<OwnWrite> => {
+        const { rows } = await claim.execute(database.kysely);
+        const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+        return { xid, effects: [{ providerId, bump: 0, used: [{ classId: 0, delta: -1 }] }] };
+      };
+      const reads = await gate.whileClosed(() => fleet.fresh());
+      const [first, second] = [await release(1), await release(2)];
+      fleet.applyOwnWrite(first);
+      gate.open();
+      await Promise.all(reads);
+      fleet.applyOwnWrite(second);
+      assert.deepEqual(told, [[1], [1, 2]]);
+    } finally {
+      gate.open();
+      await database.close();
+    }
+  });
+});
+
 test('a refresh replaces expected effects, right or wrong', async () => {
   await withHost(async ({ database, fleet }) => {
     const { rows } = await claim.execute(database.kysely);

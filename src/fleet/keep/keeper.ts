@@ -147,14 +147,18 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     }
     ownWrites = [];
   };
-  /** Shows own writes again. */
-  const showUnread = (): void => {
-    if (unreadWrites.length === 0) return;
+  /**
+   * Shows own writes again that the last refresh has not read. A write that does not match the fleet any more is read by the next refresh.
+   *
+   * @returns the ids of the providers that may have more room than before
+   */
+  const showUnread = (): readonly number[] => {
+    if (unreadWrites.length === 0) return [];
     const unread = unreadWrites;
     unreadWrites = [];
     snapshot = { ...snapshot };
-    // A write that does not match the fleet is read by the next refresh.
     for (const write of unread) showOwn(write, false);
+    return unread.flatMap(freedByOwn);
   };
 
   /**
@@ -245,9 +249,9 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   };
   /** Called after a refresh that has not read all own writes, once the reads that waited for it are computed. */
   const afterReads = (freed: readonly number[] | 'all' | undefined): void => {
-    const byOwn = unreadWrites.flatMap(freedByOwn);
+    let byOwn: readonly number[] = [];
     try {
-      showUnread();
+      byOwn = showUnread();
     } catch {
       mustLoad = true; // the change is half applied
     }
@@ -264,9 +268,9 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       quiet = 0;
       const isEmpty = write.effects.length === 0 && write.providers === undefined;
       if (isEmpty || isRead(snapshot, write.xid)) return true;
-      showUnread(); // writes are shown in the order in which they were answered
+      const freed = showUnread(); // writes are shown in the order in which they were answered
       const isShown = ownWrites.length < mostOwnWrites && showOwn(write, refreshes.isRunning());
-      if (isShown) roomListener?.(freedByOwn(write));
+      if (isShown) roomListener?.([...freed, ...freedByOwn(write)]);
       // No request waits for this refresh. If the database is unavailable, the next request for a refresh gets the error.
       const isDue = ownWrites.length >= ownWritesLimit || performance.now() - trueAtMs >= refreshAfterMs;
       if (isDue && !refreshes.isRunning()) refreshes.next().catch(() => {});
