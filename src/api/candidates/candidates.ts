@@ -49,7 +49,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
     const token = changesToken(request, dependencies.fleet);
     let current = fleet;
     let resolved = inPieces(resolveForSearch(current, wanted, undefined, { turns }), turns, tooWide);
-    // Await only if it is a promise: an await lets the fleet change, and the names, the allowed trees and the answer must be of one snapshot.
+    // Await only if it is a promise: an await lets the fleet change, and names, allowed trees and the answer must be of one snapshot.
     if (resolved instanceof Promise) {
       const isNothing = (await resolved) === 'nothing';
       current = await dependencies.fleet.fresh();
