@@ -268,9 +268,10 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       quiet = 0;
       const isEmpty = write.effects.length === 0 && write.providers === undefined;
       if (isEmpty || isRead(snapshot, write.xid)) return true;
-      const freed = showUnread(); // writes are shown in the order in which they were answered
+      const freedBefore = showUnread(); // writes are shown in the order in which they were answered
       const isShown = ownWrites.length < mostOwnWrites && showOwn(write, refreshes.isRunning());
-      if (isShown) roomListener?.([...freed, ...freedByOwn(write)]);
+      const freed = [...freedBefore, ...(isShown ? freedByOwn(write) : [])];
+      if (isShown || freed.length > 0) roomListener?.(freed);
       // No request waits for this refresh. If the database is unavailable, the next request for a refresh gets the error.
       const isDue = ownWrites.length >= ownWritesLimit || performance.now() - trueAtMs >= refreshAfterMs;
       if (isDue && !refreshes.isRunning()) refreshes.next().catch(() => {});
