@@ -19,25 +19,24 @@ export type OpenConnections = {
 
 /** Notes every connection of a server from now on. */
 export function trackConnections(server: Server): OpenConnections {
+  /**
+   * The TCP connections, and after its handshake each TLS connection behind the TCP connection below. Bytes that were read from a TLS
+   * connection belong to a request; bytes below it may belong to the handshake.
+   */
   const open = new Set<Socket>();
-  /** The TLS connections. Bytes that were read from one belong to a request; bytes below it may belong to the handshake. */
-  const secure = new Set<TLSSocket>();
   let ended: PromiseWithResolvers<void> | undefined;
   const resolveIfNone = (): void => {
     if (open.size === 0) ended?.resolve();
   };
-  // With TLS, too, this is the TCP connection below.
-  server.on('connection', (socket: Socket) => {
+  const note = (socket: Socket): void => {
     open.add(socket);
     socket.once('close', () => {
       open.delete(socket);
       resolveIfNone();
     });
-  });
-  server.on('secureConnection', (socket: TLSSocket) => {
-    secure.add(socket);
-    socket.once('close', () => secure.delete(socket));
-  });
+  };
+  server.on('connection', note); // with TLS, too, this is the TCP connection below
+  server.on('secureConnection', note);
   return {
     // The clients of a UNIX socket have no addresses by which they could be distinguished.
     tcpConnectionOf: ({ remoteAddress, remotePort }) =>
@@ -45,7 +44,7 @@ export function trackConnections(server: Server): OpenConnections {
         ? undefined
         : [...open].find((socket) => socket.remotePort === remotePort && socket.remoteAddress === remoteAddress),
     endUnused: () => {
-      for (const socket of [...open, ...secure]) if (socket.bytesRead === 0) socket.destroy();
+      for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
     },
     endAll: () => {
       for (const socket of open) socket.destroy();
