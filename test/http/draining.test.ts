@@ -7,11 +7,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextRound, setTimeout as sleep } from 'node:timers/promises';
 import tls from 'node:tls';
 import { Hono } from 'hono';
 import type { HonoEnv } from '../../src/http/exchange.ts';
-import { acceptMs, listen } from '../../src/http/server/listen.ts';
+import { acceptLast, acceptMs, listen, mostWaiting } from '../../src/http/server/listen.ts';
 import { listenForOperator } from '../../src/http/server/operator_socket.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 import { until } from '../support/until.ts';
@@ -86,6 +86,24 @@ test('connections that wait to be accepted when the time for them is over are an
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * acceptMs);
   for (const answer of await answers) assert.match(answer, /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\nhere$/s);
   await closing;
+});
+
+test('connections are accepted as long as each round of the event loop has some, and not longer', async () => {
+  for (const busyRounds of [0, 5]) {
+    const server = net.createServer();
+    let isOver = false;
+    void acceptLast([server]).then(() => {
+      isOver = true;
+    });
+    while (server.listenerCount('connection') === 0) await nextRound(); // the time in which it accepts in any case
+    let rounds = 0;
+    while (!isOver && rounds < mostWaiting) {
+      if (rounds < busyRounds) server.emit('connection');
+      rounds += 1;
+      await nextRound();
+    }
+    assert.ok(rounds >= busyRounds && rounds < busyRounds + 5, `${rounds} rounds`);
+  }
 });
 
 test('a connection that has sent no request ends with the server, also by TLS and at the socket of the operator', async () => {
