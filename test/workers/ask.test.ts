@@ -1,6 +1,7 @@
 /** Questions of the primary process to its workers. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask } from '../../src/workers/ask.ts';
@@ -31,4 +32,16 @@ test('the answer to another question is not taken', async () => {
   const answers = `process.send({ kind: 'shapes', id: message.id + 1, text: 'other' });
     process.send({ kind: 'shapes', id: message.id, text: 'own' });`;
   assert.equal(await answerOf(answers), 'own');
+});
+
+test('after its answer a question leaves no listener and no timer behind', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+  const before = timers();
+  const events = new EventEmitter();
+  const send = ({ id }: { readonly id: number }) => events.emit('message', { kind: 'shapes', id, text: 'own' });
+  const worker = Object.assign(events, { send }) as EventEmitter as ChildProcess; // it uses nothing else of it
+  const isAnswer = (message: FromWorker) => message.kind === 'shapes';
+  const answer = await ask(worker, (id) => ({ kind: 'reportShapes', id }), isAnswer, 40_000);
+  assert.equal(answer?.text, 'own');
+  assert.deepEqual([events.listenerCount('message'), events.listenerCount('exit'), timers()], [0, 0, before]);
 });

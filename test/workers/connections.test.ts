@@ -4,8 +4,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { createServer as createTlsServer } from 'node:https';
 import net, { type AddressInfo } from 'node:net';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import { setImmediate as nextRound } from 'node:timers/promises';
 import tls from 'node:tls';
+import { mostWaiting } from '../../src/http/server/listen.ts';
 import type { FromWorker } from '../../src/workers/messages.ts';
 import { openDistributor } from '../../src/workers/supervisor.ts';
 import { takeConnections } from '../../src/workers/worker.ts';
@@ -116,24 +118,43 @@ test('a connection waits for a worker, goes to another one if that worker ends, 
     assert.deepEqual(unused.messages, []);
   }));
 
-test('a worker that takes its connections gets the next one, and of several the one with the fewest open ones', () => {
+/** A distributor, workers of it without processes, and the names of those that were handed a connection, one for each. */
+function withoutProcesses() {
   const distributor = openDistributor();
   const given: string[] = [];
-  /** Adds a worker without a process. @returns a function that says that a connection of it has ended */
-  const start = (name: string, takes: boolean): (() => void) => {
+  const start = (name: string, takes: boolean, connected = true) => {
     const events = new EventEmitter();
+    const take = (id: number): boolean => events.emit('message', { kind: 'taken', id });
+    const ids: number[] = [];
     const send = ({ id }: { readonly id: number }): boolean => {
       given.push(name);
-      return takes && events.emit('message', { kind: 'taken', id });
+      ids.push(id);
+      return takes && take(id);
     };
-    distributor.add(Object.assign(events, { connected: true, send }) as ChildProcess); // it uses nothing else of it
-    return () => void events.emit('message', { kind: 'released' });
+    const worker = Object.assign(events, { connected, send });
+    distributor.add(worker as EventEmitter as ChildProcess); // it uses nothing else of it
+    return {
+      /** One of its connections has ended. */
+      release: () => void events.emit('message', { kind: 'released' }),
+      takeLast: () => void take(ids.at(-1) ?? 0),
+      disconnect: () => {
+        worker.connected = false;
+      },
+      exit: () => void events.emit('exit'),
+    };
   };
-  const give = (count: number): void => {
-    for (let each = 0; each < count; each += 1) distributor.give(new net.Socket(), 'api');
+  const give = (count: number): readonly net.Socket[] => {
+    const sockets = Array.from({ length: count }, () => new net.Socket());
+    for (const socket of sockets) distributor.give(socket, 'api');
+    return sockets;
   };
+  return { distributor, given, start, give };
+}
+
+test('a worker that takes its connections gets the next one, and of several the one with the fewest open ones', () => {
+  const { given, start, give } = withoutProcesses();
   start('busy', false);
-  const release = start('one', true);
+  const { release } = start('one', true);
   start('other', true);
   give(5);
   assert.deepEqual(given.splice(0), ['busy', 'one', 'other', 'one', 'other']);
@@ -141,4 +162,91 @@ test('a worker that takes its connections gets the next one, and of several the 
   release();
   give(2);
   assert.deepEqual(given, ['one', 'one']);
+});
+
+test('what an ended worker took goes to no other, also if that is heard after its end, and it gets no more connections', async () => {
+  const { given, start, give } = withoutProcesses();
+  const ending = start('ending', false);
+  give(2);
+  ending.exit();
+  start('other', false);
+  give(3);
+  for (let round = 0; round < 5; round += 1) await nextRound();
+  assert.deepEqual(given.splice(0), ['ending', 'ending', 'other', 'other', 'other']);
+  ending.takeLast();
+  ending.disconnect();
+  for (let round = 0; round < 5; round += 1) await nextRound();
+  assert.deepEqual(given, ['other'], 'the connection that it did not take');
+});
+
+test('a worker that can be sent nothing gets no connection, although it has not ended', () => {
+  const { given, start, give } = withoutProcesses();
+  start('leaving', true, false);
+  give(1);
+  assert.deepEqual(given, []);
+  start('other', true);
+  assert.deepEqual(given, ['other']);
+});
+
+/** Lets time pass, as timers and `performance.now()` see it. */
+function timeOf(t: TestContext): (ms: number) => void {
+  let nowMs = 1_000;
+  t.mock.method(performance, 'now', () => nowMs);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  return (ms) => {
+    nowMs += ms;
+    t.mock.timers.tick(ms);
+  };
+}
+
+test('a connection that was handed to a worker which ends waits for the rest of its ten seconds', async (t) => {
+  const pass = timeOf(t);
+  const { start, give } = withoutProcesses();
+  const [waited] = give(1);
+  const ending = start('ending', false);
+  const [handedOver] = give(1);
+  pass(6_000);
+  const [later] = give(1);
+  pass(3_999);
+  ending.disconnect();
+  ending.exit();
+  for (let round = 0; round < 5; round += 1) await nextRound();
+  const areClosed = () => [waited, handedOver, later].map((each) => each?.destroyed);
+  assert.deepEqual(areClosed(), [false, false, false]);
+  pass(1);
+  assert.deepEqual(areClosed(), [true, true, false]);
+});
+
+test('a connection that a worker got after a wait stays open until the worker has taken it', (t) => {
+  const pass = timeOf(t);
+  const { start, give } = withoutProcesses();
+  const [connection] = give(1);
+  const { takeLast } = start('busy', false);
+  pass(60_000);
+  assert.equal(connection?.destroyed, false);
+  takeLast();
+  assert.equal(connection?.destroyed, true);
+});
+
+test('a limited number of connections waits for a worker, and each for ten seconds altogether', (t) => {
+  const pass = timeOf(t);
+  const { distributor, given, start, give } = withoutProcesses();
+  const [first, ...others] = give(mostWaiting);
+  assert.deepEqual(
+    give(1).map(({ destroyed }) => destroyed),
+    [true],
+  );
+  pass(6_000);
+  start('leaving', true, false); // so that they wait again
+  pass(3_999);
+  assert.equal(first?.destroyed, false);
+  pass(1);
+  assert.ok([first, ...others].every((each) => each?.destroyed));
+  const last = give(1);
+  distributor.close();
+  assert.deepEqual(
+    [...last, ...give(1)].map(({ destroyed }) => destroyed),
+    [true, true],
+  );
+  assert.deepEqual(given, []);
 });
