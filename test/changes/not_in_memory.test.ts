@@ -260,6 +260,20 @@ test('a client that wants more changes than one delivery has is told to read eve
     );
   }));
 
+test('the log has as many changes as one delivery has, also if it has two rows for each', () =>
+  withoutMemory('postgresql', async ({ database, fleet, followers }) => {
+    const from = fleet.recent.position;
+    // As if so many providers had been made and deleted.
+    await sql`insert into provider_changes (provider_id, uuid, whole, parts)
+      select n + 1, uuid, true, case when uuid is null then 4 else 1 end
+      from generate_series(1, ${mostEntries}::integer) as n cross join lateral (values (n::text), (null)) as rows (uuid)`.execute(
+      database.kysely,
+    );
+    await fleet.fresh();
+    const delivery = await followers.since(from, interestOf(['provider', 'traits']));
+    assert.equal(delivery === 'expired' ? delivery : delivery.changes.size(interestOf(['traits'])), mostEntries);
+  }));
+
 test('while clients follow there is one refresh at a time, also if the last one is old by a part of a second only', () =>
   withoutMemory(anyEngine, async ({ fleet, followers, seen }) => {
     let [refreshes, underWay] = [0, 0];

@@ -23,10 +23,11 @@ const countLeft = async ({ other }: TwoConnections): Promise<number> => {
 /** How many consumers a transaction has removed, and after how many searches for ended terms. */
 type Removed = { readonly count: number; readonly searches: number };
 
-/** Removes consumers while `use` runs, and notes each transaction. */
+/** Removes consumers while `use` runs, and notes each transaction. @param onRemoved called after each of them */
 async function whileRemoving(
   { database }: TwoConnections,
   use: (removed: readonly Removed[]) => Promise<void>,
+  onRemoved: (stop: () => Promise<void>) => void = () => {},
 ): Promise<void> {
   let searches = 0;
   const removed: Removed[] = [];
@@ -38,7 +39,10 @@ async function whileRemoving(
       },
       notice: () => false,
     },
-    onRemoved: (count) => removed.push({ count, searches }),
+    onRemoved: (count) => {
+      removed.push({ count, searches });
+      onRemoved(stop);
+    },
   });
   try {
     await use(removed);
@@ -60,6 +64,23 @@ test('all consumers whose terms have expired are removed by one search, in sever
       );
     });
     assert.equal(await countLeft(connections), 0);
+  }));
+
+test('a process that ends removes no consumers after the transaction that is under way', () =>
+  withTwoConnections(async (connections) => {
+    await connections.other.query(ended(300));
+    let stopped: Promise<void> | undefined;
+    await whileRemoving(
+      connections,
+      async () => {
+        await until('the removal is stopped', () => stopped !== undefined);
+        await stopped;
+      },
+      (stop) => {
+        stopped = stop();
+      },
+    );
+    assert.equal(await countLeft(connections), 300 - 256);
   }));
 
 test('consumers that another program has locked do not delay the removal of consumers whose terms expired later', () =>
