@@ -54,6 +54,15 @@ suite('access rules of application credentials', () => {
     });
   });
 
+  test('do not restrict a service without a role of service_token_roles, where such services are accepted', async () => {
+    const settings = { serviceType: 'placement', serviceTokenRolesRequired: false };
+    await withKeystone(settings, async ({ standIn, outcome }) => {
+      const token = standIn.issue({ user: 'alice', accessRules: [rule('GET', '/servers', 'compute')] });
+      const service = standIn.issue({ roles: ['member'] });
+      assert.equal(userOf(await outcome(token, { 'x-service-token': service })), 'alice');
+    });
+  });
+
   test('refuse the token if the service type is not configured, or is unknown in the catalog', async () => {
     for (const serviceType of [undefined, 'warehouse']) {
       await withKeystone({ serviceType }, async ({ standIn, outcome }) => {

@@ -229,7 +229,7 @@ suite('the token of the service', () => {
 
 suite('service tokens', () => {
   test('allow an expired token, with a role of service_token_roles', async () => {
-    await withKeystone({}, async ({ standIn, outcome }) => {
+    await withKeystone({}, async ({ standIn, outcome, logged }) => {
       const expired = standIn.issue({ user: 'alice', lifetime: -5 });
       const service = standIn.issue({ user: 'nova', roles: ['service'], project: 'service' });
       assert.equal(await outcome(expired), 'unauthorized');
@@ -248,6 +248,7 @@ suite('service tokens', () => {
         'the result with a service token does not count for requests without one',
       );
       assert.equal(await outcome(undefined, { 'x-service-token': service }), 'unauthorized');
+      assert.deepEqual(logged, []);
     });
   });
 
@@ -266,6 +267,13 @@ suite('service tokens', () => {
         assert.equal(logged.length, required ? 0 : 1);
       });
     }
+  });
+
+  test('are ignored where they are invalid, with delay_auth_decision', async () => {
+    await withKeystone({ delayAuthDecision: true }, async ({ standIn, outcome }) => {
+      const identity = identityOf(await outcome(standIn.issue({ user: 'alice' }), { 'x-service-token': 'nonsense' }));
+      assert.deepEqual([identity.userId, identity.service], ['alice', undefined]);
+    });
   });
 
   test('an identity expires with its token, or later with the token of a service that has the role', async () => {
