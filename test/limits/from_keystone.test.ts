@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readClassNames } from '../../db/statements/names/resource_classes.ts';
 import { identityUrl } from '../../src/access/keystone/settings.ts';
+import { readUnifiedLimits } from '../../src/access/keystone/unified_limits.ts';
 import { openService } from '../../src/start/service.ts';
-import { type StandIn, servicePassword, withStandIn } from '../keystone/stand_in.ts';
+import { completeSettings } from '../keystone/keystones.ts';
+import { type StandIn, servicePassword, settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { type CommandWorld, type Ended, withCommands } from '../manage/commands.ts';
 import { anyEngine } from '../support/engines.ts';
 import { accepted, requestsTo } from '../support/requests.ts';
@@ -213,3 +215,14 @@ test('an import that fails prints the reason in a sentence, and stores nothing',
     assert.deepEqual(await shownBy(world), { resources: {}, consumers: {}, own: [] });
   });
 });
+
+test('limits of domains are read as such, and those of the service and the region alone', () =>
+  withStandIn(async (standIn) => {
+    const ofDomain = (domain: string, value: number, more: object = {}) =>
+      ofProject(null, 'VCPU', value, { domain_id: domain, ...more });
+    const others = [ofDomain('other', 3, { region_id: 'R' }), ofDomain('other', 4, { service_id: 's2' })];
+    show(standIn, [registered('VCPU', 1)], [ofDomain('domain', 2), ofProject('project', 'VCPU', 5), ...others]);
+    const read = await readUnifiedLimits(completeSettings(settingsFor(standIn)), { service: 'nova', region: 'none' });
+    assert.deepEqual(read.domains, [{ name: 'VCPU', value: 2, domain: 'domain' }]);
+    assert.deepEqual(read.limits, [{ name: 'VCPU', value: 5, project: 'project' }]);
+  }));
