@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
-import { type CandidateQuery, type Candidates, type Placement, VersionError } from '../client/index.ts';
+import { instead, isTooOld } from '../client/errors.ts';
+import type { CandidateQuery, Candidates, Placement } from '../client/index.ts';
 import { resourcesText, wholeNumber } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
 import { explainedQuery, explanationText } from './explanation_text.ts';
-import { findProvider, namesOf } from './find_provider.ts';
+import { namesOf, uuidIfNamed } from './find_provider.ts';
 import { type Shell, shellOf } from './shell.ts';
 
 /** A list with more candidates would be too long to read. */
@@ -39,7 +40,7 @@ export function addCandidateCommands(program: Command): void {
       async (_amounts: unknown, options: { readonly host?: string; readonly nearest?: number }, command: Command) => {
         const shell = shellOf(command);
         const query = await readExplained(command, shell);
-        const tree = options.host === undefined ? undefined : (await findProvider(shell.placement, options.host)).uuid;
+        const tree = await uuidIfNamed(shell.placement, options.host);
         const explained = await shell.placement.candidateQuestions.explain({
           ...query,
           nearest: options.nearest,
@@ -113,11 +114,8 @@ async function showCandidates(
 /** A server below 1.16 knows no limit, so the command cuts the list itself. @param limit 0 for all candidates */
 async function candidatesUpTo(placement: Placement, query: CandidateQuery, limit: number): Promise<Candidates> {
   if (limit === 0) return placement.candidates(query);
-  try {
-    return await placement.candidates({ ...query, limit });
-  } catch (error) {
-    if (!(error instanceof VersionError && error.problem === 'too old')) throw error;
-    const found = await placement.candidates(query);
-    return { ...found, allocation_requests: found.allocation_requests.slice(0, limit) };
-  }
+  const limited = await placement.candidates({ ...query, limit }).catch(instead(undefined, isTooOld));
+  if (limited !== undefined) return limited;
+  const found = await placement.candidates(query);
+  return { ...found, allocation_requests: found.allocation_requests.slice(0, limit) };
 }

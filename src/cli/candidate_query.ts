@@ -1,17 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { instead, isForbidden } from '../client/errors.ts';
 import { forEach } from '../client/for_each.ts';
-import {
-  ApiError,
-  type CandidateQuery,
-  type OrderKey,
-  type Placement,
-  type ProviderFilter,
-  type Resources,
-} from '../client/index.ts';
+import type { CandidateQuery, OrderKey, Placement, ProviderFilter, Resources } from '../client/index.ts';
 import { collect, collectAmounts } from './amounts.ts';
 import { foundConsumer, readConsumer } from './consumer_argument.ts';
 import { CommandFailure } from './exit_codes.ts';
-import { findProvider } from './find_provider.ts';
+import { uuidIfNamed } from './find_provider.ts';
 import { hasSomething, readHeld } from './held.ts';
 import type { Shell } from './shell.ts';
 
@@ -21,7 +15,7 @@ type Group = {
   readonly resources: Resources;
   readonly required: readonly string[];
   readonly member_of: readonly string[];
-  readonly in_tree?: string;
+  readonly in_tree?: string | undefined;
 };
 
 /** The options of a query that do not belong to a group. */
@@ -99,11 +93,7 @@ export function takeQuery(command: Command): QueryReader {
     checkGroups(groups.slice(1), options);
     checkRootRequired(options);
     const [plain = newGroup(''), ...granular] = await Promise.all(
-      groups.map(async (group) =>
-        group.in_tree === undefined
-          ? group
-          : { ...group, in_tree: (await findProvider(placement, group.in_tree)).uuid },
-      ),
+      groups.map(async (group) => ({ ...group, in_tree: await uuidIfNamed(placement, group.in_tree) })),
     );
     const { groupPolicy, rootRequired, sameSubtree, order, project, wait, ...wide } = options;
     const uuidsOf = async (texts: readonly string[] | undefined) => {
@@ -151,11 +141,7 @@ function checkRootRequired({ rootRequired = [] }: WideOptions): void {
 
 /** @throws CommandFailure if none of the consumers has anything: their names may be misspelled */
 async function checkWith(placement: Placement, texts: readonly string[], uuids: readonly string[]): Promise<void> {
-  const held = await forEach(uuids, (uuid) => readHeld(placement, uuid)).catch((error: unknown) => {
-    // This user may not see them.
-    if (error instanceof ApiError && error.status === 403) return undefined;
-    throw error;
-  });
+  const held = await forEach(uuids, (uuid) => readHeld(placement, uuid)).catch(instead(undefined, isForbidden));
   if (held === undefined || held.some(hasSomething)) return;
   const named = texts.map((text) => `--with ${text}`).join(', ');
   const which = texts.length === 1 ? 'this consumer has' : 'these consumers have';

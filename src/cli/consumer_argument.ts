@@ -1,13 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import {
-  ApiError,
-  type Consumer,
-  type ConsumerQuery,
-  consumerUuid,
-  isNotFound,
-  type Placement,
-  VersionError,
-} from '../client/index.ts';
+import { instead, isForbidden, isTooOld } from '../client/errors.ts';
+import { type Consumer, type ConsumerQuery, consumerUuid, isNotFound, type Placement } from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { readDuration } from './duration.ts';
 import { CommandFailure } from './exit_codes.ts';
@@ -106,25 +99,11 @@ async function uuidsOf(placement: Placement, query: ConsumerQuery): Promise<read
 }
 
 /** What a list has; nothing where the service is too old for the list, or it is not for this user, such as that of another project. */
-export async function listedOrNone<T>(list: Promise<readonly T[]>): Promise<readonly T[]> {
-  try {
-    return await list;
-  } catch (error) {
-    const isTooOld = error instanceof VersionError && error.problem === 'too old';
-    if (isTooOld || (error instanceof ApiError && error.status === 403)) return [];
-    throw error;
-  }
-}
+export const listedOrNone = <T>(list: Promise<readonly T[]>): Promise<readonly T[]> =>
+  list.catch(instead([], (error) => isTooOld(error) || isForbidden(error)));
 
-async function exists(placement: Placement, uuid: string): Promise<boolean> {
-  try {
-    await placement.consumers.show(uuid);
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
-}
+const exists = (placement: Placement, uuid: string): Promise<boolean> =>
+  placement.consumers.show(uuid).then(() => true, instead(false, isNotFound));
 
 /** A consumer as the service shows it. @throws CommandFailure that has the name by which it was looked for, if there is none */
 export async function showConsumer(placement: Placement, { uuid, project, name }: NamedConsumer): Promise<Consumer> {

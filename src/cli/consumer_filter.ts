@@ -1,5 +1,6 @@
-import { type Holding, type HoldingQuery, type Placement, VersionError } from '../client/index.ts';
-import { findProvider } from './find_provider.ts';
+import { instead, isTooOld } from '../client/errors.ts';
+import type { Holding, HoldingQuery, Placement } from '../client/index.ts';
+import { uuidIfNamed } from './find_provider.ts';
 
 /** The options of commands that select consumers, or what they hold and held. */
 export type ConsumerFilterOptions = {
@@ -12,30 +13,22 @@ export type ConsumerFilterOptions = {
 };
 
 /** The parameters of a query for these options. @throws CommandFailure with a hint if a provider does not exist */
-export async function consumerFilter(
+export const consumerFilter = async (
   placement: Placement,
   { project, user, type, provider, inTree }: ConsumerFilterOptions,
-) {
-  const uuidOf = async (which: string | undefined) =>
-    which === undefined ? undefined : (await findProvider(placement, which)).uuid;
-  return {
-    project_id: project,
-    user_id: user,
-    consumer_type: type,
-    resource_provider: await uuidOf(provider),
-    in_tree: await uuidOf(inTree),
-  };
-}
+) => ({
+  project_id: project,
+  user_id: user,
+  consumer_type: type,
+  resource_provider: await uuidIfNamed(placement, provider),
+  in_tree: await uuidIfNamed(placement, inTree),
+});
 
 /** The allocations of consumers, by UUID; empty for a service before 2.9, which cannot list many. */
 export async function holdingsByConsumer(
   placement: Placement,
   query: HoldingQuery,
 ): Promise<ReadonlyMap<string, readonly Holding[]>> {
-  try {
-    return Map.groupBy(await Array.fromAsync(placement.holdings.list(query)), ({ consumer }) => consumer);
-  } catch (error) {
-    if (error instanceof VersionError && error.problem === 'too old') return new Map();
-    throw error;
-  }
+  const holdings = await Array.fromAsync(placement.holdings.list(query)).catch(instead([], isTooOld));
+  return Map.groupBy(holdings, ({ consumer }) => consumer);
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { instead } from '../client/errors.ts';
 import { forEach } from '../client/for_each.ts';
 import { type ConsumerQuery, isNotFound, type Placement } from '../client/index.ts';
 import { isUuidLike } from '../placement/uuid.ts';
@@ -100,12 +101,5 @@ async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryR
 }
 
 /** False if the consumer has no allocations any more. */
-async function isDeleted(placement: Placement, consumer: string): Promise<boolean> {
-  try {
-    await placement.allocations.delete(consumer);
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
-}
+const isDeleted = (placement: Placement, consumer: string): Promise<boolean> =>
+  placement.allocations.delete(consumer).then(() => true, instead(false, isNotFound));

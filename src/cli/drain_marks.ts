@@ -1,3 +1,4 @@
+import { instead } from '../client/errors.ts';
 import { forEach } from '../client/for_each.ts';
 import { ApiError, isNotFound, type Placement, VersionError, type WholeProvider } from '../client/index.ts';
 import { shellWord } from './shell_word.ts';
@@ -104,15 +105,11 @@ function markOf(name: string, reserved: number): string {
  * @param in_tree any provider of a tree, if only this tree matters
  */
 export async function drainedProviders({ providers }: Placement, in_tree?: string): Promise<ReadonlySet<string>> {
-  try {
-    return new Set((await providers.list({ in_tree, required: [drainedTrait] })).map(({ uuid }) => uuid));
-  } catch (error) {
-    // The service refuses a trait that it does not know: nothing was ever drained.
-    if (error instanceof VersionError || (error instanceof ApiError && [400, 403].includes(error.status))) {
-      return new Set();
-    }
-    throw error;
-  }
+  // The service refuses a trait that it does not know: nothing was ever drained.
+  const isUnknown = (error: unknown): boolean =>
+    error instanceof VersionError || (error instanceof ApiError && [400, 403].includes(error.status));
+  const drained = await providers.list({ in_tree, required: [drainedTrait] }).catch(instead([], isUnknown));
+  return new Set(drained.map(({ uuid }) => uuid));
 }
 
 /** The drained providers as `drainOf` judges them, by UUID. @param in_tree any provider of a tree, if only this tree matters */
@@ -122,13 +119,8 @@ export async function drainStates(
 ): Promise<ReadonlyMap<string, ReturnType<typeof drainOf>>> {
   const marked = [...(await drainedProviders(placement, in_tree))];
   const states = await forEach(marked, async (uuid) => {
-    try {
-      const { inventories } = await placement.inventories.list(uuid);
-      return [uuid, drainOf({ inventories, traits: [drainedTrait] })] as const;
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-      return [uuid, undefined] as const;
-    }
+    const has = await placement.inventories.list(uuid).catch(instead(undefined, isNotFound));
+    return [uuid, has && drainOf({ inventories: has.inventories, traits: [drainedTrait] })] as const;
   });
   return new Map(states);
 }

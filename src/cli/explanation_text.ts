@@ -1,4 +1,5 @@
-import { ApiError, type CandidateQuery, type Explanation, type Placement, VersionError } from '../client/index.ts';
+import { instead, isForbidden } from '../client/errors.ts';
+import { type CandidateQuery, type Explanation, type Placement, VersionError } from '../client/index.ts';
 import { drainedProviders, undrainHint } from './drain_marks.ts';
 import type { OutputFormat, TextTable } from './table.ts';
 import { hasNoneLeft, sentenceOf } from './unmet_sentence.ts';
@@ -44,11 +45,5 @@ export async function explainedQuery(placement: Placement, query: CandidateQuery
 }
 
 /** The answer to a question about candidates; undefined if the service is too old, or if this user may not read it. */
-export async function unlessUnknown<Answer>(asked: Promise<Answer>): Promise<Answer | undefined> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof VersionError || (error instanceof ApiError && error.status === 403)) return undefined;
-    throw error;
-  }
-}
+export const unlessUnknown = <Answer>(asked: Promise<Answer>): Promise<Answer | undefined> =>
+  asked.catch(instead(undefined, (error) => error instanceof VersionError || isForbidden(error)));

@@ -1,3 +1,4 @@
+import { instead } from '../client/errors.ts';
 import { forEach } from '../client/for_each.ts';
 import { isNotFound, type Placed, type Placement, type Provider } from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
@@ -27,17 +28,16 @@ export async function findUuid(placement: Placement, nameOrUuid: string): Promis
   );
 }
 
-async function lookUp(placement: Placement, nameOrUuid: string): Promise<Provider | undefined> {
-  if (isUuidLike(nameOrUuid)) {
-    try {
-      return await placement.providers.show(normalUuid(nameOrUuid));
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
-  }
-  const [found] = nameOrUuid === '' ? [] : await placement.providers.list({ name: nameOrUuid });
+async function lookUp({ providers }: Placement, nameOrUuid: string): Promise<Provider | undefined> {
+  const absent = instead(undefined, isNotFound);
+  const byUuid = isUuidLike(nameOrUuid) ? await providers.show(normalUuid(nameOrUuid)).catch(absent) : undefined;
+  const [found] = byUuid !== undefined || nameOrUuid === '' ? [byUuid] : await providers.list({ name: nameOrUuid });
   return found;
 }
+
+/** The UUID of the provider that an option names, if it names one. @throws CommandFailure as `findProvider` */
+export const uuidIfNamed = async (placement: Placement, nameOrUuid: string | undefined): Promise<string | undefined> =>
+  nameOrUuid === undefined ? undefined : (await findProvider(placement, nameOrUuid)).uuid;
 
 /** The names of the providers in answers about claims. From 2.7 on the answers contain the names: a member may not list providers. */
 export async function namesOfHeld(

@@ -4,7 +4,7 @@ import { printError } from '../text/print.ts';
 import { compareNames } from '../text/strings.ts';
 import { collect, collectAmounts, resourcesText } from './amounts.ts';
 import { drainedProviders } from './drain_marks.ts';
-import { findProvider, namesOf, providerArgument } from './find_provider.ts';
+import { findProvider, namesOf, providerArgument, uuidIfNamed } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { readPicture, showPicture } from './provider_picture.ts';
 import { addProviderTree } from './provider_tree.ts';
@@ -34,7 +34,7 @@ export function addProviderCommands(program: Command): void {
     .action(async (options: ProviderListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const { name, resource, required, memberOf, inTree } = options;
-      const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
+      const in_tree = await uuidIfNamed(placement, inTree);
       const providers = await placement.providers.list({
         name,
         resources: resource,
@@ -78,7 +78,7 @@ export function addProviderCommands(program: Command): void {
     .action(async (name: string, options: { readonly uuid?: string; readonly parent?: string }, command: Command) => {
       const { placement, print } = shellOf(command, [['name', 'uuid', 'generation', 'parent']]);
       const { uuid, parent } = options;
-      const parent_provider_uuid = parent === undefined ? undefined : (await findProvider(placement, parent)).uuid;
+      const parent_provider_uuid = await uuidIfNamed(placement, parent);
       const created = await placement.providers.create({ name, uuid, parent_provider_uuid });
       print(created, () =>
         fields([
@@ -112,11 +112,7 @@ export function addProviderCommands(program: Command): void {
         const changed = await retryUnlessChanged(options, async () => {
           const found = await findProvider(placement, which);
           const moved =
-            typeof parent === 'string'
-              ? (await findProvider(placement, parent)).uuid
-              : parent === false
-                ? null
-                : undefined;
+            typeof parent === 'string' ? await uuidIfNamed(placement, parent) : parent === false ? null : undefined;
           const change = { name: name ?? found.name, parent_provider_uuid: moved };
           return placement.providers.update(found.uuid, change, { ifMatch });
         });
@@ -159,7 +155,7 @@ function addProviderSummaries(provider: Command): void {
     .option('--in-tree <provider>', 'in the same tree as this one')
     .action(async ({ required, memberOf, inTree }: ProviderOptions, command: Command) => {
       const { placement, print } = shellOf(command);
-      const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
+      const in_tree = await uuidIfNamed(placement, inTree);
       const query = { required, member_of: memberOf, in_tree };
       const found = await Array.fromAsync(placement.providerSummaries.list(query));
       const summaries = found.toSorted((one, other) => compareNames(one.name, other.name));

@@ -1,4 +1,5 @@
-import { type Inventory, type Placement, type Provider, type Resources, VersionError } from '../client/index.ts';
+import { instead, isTooOld } from '../client/errors.ts';
+import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
 import { fields, type Printed, type TextTable } from './table.ts';
 
@@ -16,8 +17,8 @@ export async function readPicture(placement: Placement, provider: Provider): Pro
   const [inventories, usages, traits, aggregates] = await Promise.all([
     placement.inventories.list(uuid),
     placement.usages.ofProvider(uuid),
-    sinceOr(placement.providerTraits.show(uuid), { traits: [] }),
-    sinceOr(placement.aggregates.show(uuid), { aggregates: [] }),
+    placement.providerTraits.show(uuid).catch(instead({ traits: [] }, isTooOld)),
+    placement.aggregates.show(uuid).catch(instead({ aggregates: [] }, isTooOld)),
   ]);
   return {
     ...provider,
@@ -26,16 +27,6 @@ export async function readPicture(placement: Placement, provider: Provider): Pro
     traits: traits.traits,
     aggregates: aggregates.aggregates,
   };
-}
-
-/** If an old server does not have a part, the result is `none`. */
-async function sinceOr<Result, None>(asked: Promise<Result>, none: None): Promise<Result | None> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof VersionError && error.problem === 'too old') return none;
-    throw error;
-  }
 }
 
 /** @param nameOf the name of a provider, by its UUID */

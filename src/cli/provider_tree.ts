@@ -1,16 +1,10 @@
 import type { Command } from 'commander';
 import { forEach } from '../client/for_each.ts';
-import {
-  ApiError,
-  type Inventory,
-  type Placement,
-  type Provider,
-  type Resources,
-  VersionError,
-} from '../client/index.ts';
+import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
 import { compareNames } from '../text/strings.ts';
 import { drainStates, openAgain, undrainHint } from './drain_marks.ts';
+import { unlessUnknown } from './explanation_text.ts';
 import { findProvider } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 
@@ -140,14 +134,10 @@ async function withUsages(
   providers: readonly Provider[],
   in_tree: string | undefined,
 ): Promise<readonly (Provider & Partial<Usage>)[]> {
-  try {
-    const whole = await Array.fromAsync(placement.providerSummaries.list({ in_tree }));
-    const used = new Map(whole.map(({ uuid, inventories, usages }) => [uuid, { inventories, usages }]));
-    return providers.map((one) => ({ ...one, ...used.get(one.uuid) }));
-  } catch (error) {
-    if (!(error instanceof VersionError || (error instanceof ApiError && error.status === 403))) throw error;
-    return forEach(providers, (one) => withUsage(placement, one));
-  }
+  const whole = await unlessUnknown(Array.fromAsync(placement.providerSummaries.list({ in_tree })));
+  if (whole === undefined) return forEach(providers, (one) => withUsage(placement, one));
+  const used = new Map(whole.map(({ uuid, inventories, usages }) => [uuid, { inventories, usages }]));
+  return providers.map((one) => ({ ...one, ...used.get(one.uuid) }));
 }
 
 async function withUsage(placement: Placement, provider: Provider): Promise<Provider & Usage> {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { instead } from '../client/errors.ts';
 import { sumOfResources } from '../client/filters.ts';
 import { forEach } from '../client/for_each.ts';
 import { type Holding, isNotFound, type Placement, type Resources, retryConflicts } from '../client/index.ts';
@@ -115,13 +116,9 @@ async function judgeConsumer({ placement, providers, sharing, all, dryRun }: Rel
     if (here.length === 0) return 'moved away';
     if (!all && elsewhere.some(({ provider }) => !sharing.has(provider))) return 'holds more elsewhere';
     if (dryRun) return 'to be released';
-    try {
-      await placement.allocations.delete(consumer, { ifMatch: etag });
-      return 'released';
-    } catch (error) {
-      if (isNotFound(error)) return 'gone already';
-      throw error;
-    }
+    return placement.allocations
+      .delete(consumer, { ifMatch: etag })
+      .then(() => 'released', instead('gone already', isNotFound));
   };
   const sumOf = (part: typeof held) => sumOfResources(part.map(({ resources }) => resources));
   return { here: sumOf(here), elsewhere: sumOf(elsewhere), outcome: await outcome() };

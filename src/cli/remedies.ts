@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { ApiError, VersionError } from '../client/index.ts';
+import { isTooOld } from '../client/errors.ts';
+import { ApiError, type VersionError } from '../client/index.ts';
 import type { ConnectionFlags } from './connection.ts';
 import { CommandFailure } from './exit_codes.ts';
 import { shellWord } from './shell_word.ts';
@@ -60,7 +61,7 @@ const noService =
  * @param ran the command that was refused
  */
 export function withRemedy(problem: unknown, ran: Command | undefined): unknown {
-  if (problem instanceof VersionError && problem.problem === 'too old') return withoutNamedVersion(problem, ran);
+  if (isTooOld(problem)) return withoutNamedVersion(problem, ran);
   if (!(problem instanceof ApiError)) return problem;
   if (problem.status === 404 && (problem.requestId === undefined || isOfNoPath.test(problem.detail))) {
     return new CommandFailure('noAnswer', `${problem.message}\n${noService}`, { cause: problem });

@@ -7,7 +7,7 @@ import { messageOf, printError } from '../text/print.ts';
 import { counted } from '../text/strings.ts';
 import { resourcesText } from './amounts.ts';
 import { differences, listChanges } from './differences.ts';
-import { findProvider } from './find_provider.ts';
+import { uuidIfNamed } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 
 type WatchOptions = {
@@ -47,7 +47,7 @@ export function addWatchCommand(program: Command): void {
       const options = {
         since,
         resource_class: className,
-        in_tree: inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid,
+        in_tree: await uuidIfNamed(placement, inTree),
         parts: parts?.split(',') as FollowOptions['parts'], // the server refuses other parts
       };
       const seen = knownState(placement, options);

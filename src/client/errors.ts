@@ -116,6 +116,21 @@ export class AuthError extends PlacementError {
   }
 }
 
+/** For `catch`: a value instead of an expected error. Any other error is thrown again. */
+export const instead =
+  <Value>(value: Value, isExpected: (error: unknown) => boolean) =>
+  (error: unknown): Value => {
+    if (isExpected(error)) return value;
+    throw error;
+  };
+
+/** Whether the server is too old for a request or a parameter. */
+export const isTooOld = (error: unknown): error is VersionError =>
+  error instanceof VersionError && error.problem === 'too old';
+
+/** Whether this user may not send the request. */
+export const isForbidden = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 403;
+
 /** Whether the requested resource does not exist. */
 export const isNotFound = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 404;
 

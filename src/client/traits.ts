@@ -1,4 +1,4 @@
-import { isNotFound } from './errors.ts';
+import { instead, isNotFound } from './errors.ts';
 import { allOptional } from './filters.ts';
 import type { Guarded } from './inventories.ts';
 import { type Microversion, versionNumber } from './microversions.ts';
@@ -52,15 +52,8 @@ export function traitCalls(call: Call): TraitCalls {
       const reply = call({ method: 'GET', path: root, since, query }, options);
       return listed(reply, 'traits');
     },
-    exists: async (name, options) => {
-      try {
-        await call({ method: 'GET', path: root + pathOf(name), since }, options);
-        return true;
-      } catch (error) {
-        if (isNotFound(error)) return false;
-        throw error;
-      }
-    },
+    exists: (name, options) =>
+      call({ method: 'GET', path: root + pathOf(name), since }, options).then(() => true, instead(false, isNotFound)),
     ensure: async (name, options) => {
       const operation = { method: 'PUT', path: root + pathOf(name), since, repeatable: () => true } as const;
       return (await call(operation, options)).status === 201;
