@@ -8,54 +8,42 @@ import { onlyRow } from '../engine/only_row.ts';
  */
 const batchSize = 10_000;
 
+/** How many rows a statement has deleted. */
+type PrunedCount = { readonly count: number };
+
 /**
  * Deletes the oldest changes before `xid`. The oldest go first, so that no change newer than the horizon is missing.
  *
- * @returns how many rows were deleted
+ * The horizon is the newest deleted transaction. It does not move if no row was deleted: so a process that is idle
+ * for hours, in which nothing changed, need not load the fleet afterwards.
  */
-async function deleteOldest(kysely: Database['kysely'], xid: string): Promise<number> {
-  // The horizon is the newest deleted transaction. It does not move if no row was deleted: so a process that is idle
-  // for hours, in which nothing changed, need not load the fleet afterwards.
-  const { count } = await onlyRow(
-    kysely,
-    sql<{ count: number }>`
-      with gone as (
-        delete from provider_changes
-        where ctid = any(array(select ctid from provider_changes where xid < ${xid}::xid8 order by xid limit ${sql.lit(batchSize)}))
-        returning xid
-      ), newest as (
-        select xid from gone order by xid desc limit 1
-      ), moved as (
-        update provider_changes_horizon h set xid = newest.xid from newest where h.xid < newest.xid
-      )
-      select count(*)::integer as count from gone`,
-  );
-  return count;
-}
+const deleteOldest = (xid: string) => sql<PrunedCount>`
+  with gone as (
+    delete from provider_changes
+    where ctid = any(array(select ctid from provider_changes where xid < ${xid}::xid8 order by xid limit ${sql.lit(batchSize)}))
+    returning xid
+  ), newest as (
+    select xid from gone order by xid desc limit 1
+  ), moved as (
+    update provider_changes_horizon h set xid = newest.xid from newest where h.xid < newest.xid
+  )
+  select count(*)::integer as count from gone`;
 
 /**
  * Deletes the oldest changes in the log of inventory changes, which claims read. This log has no horizon, since each claim
  * would have to read it. Instead a row about all providers is inserted, so that claims that were judged earlier
  * are judged again. If only such rows are old, they stay.
- *
- * @returns how many rows were deleted
  */
-async function deleteOldestOfInventories(kysely: Database['kysely'], xid: string): Promise<number> {
-  const { count } = await onlyRow(
-    kysely,
-    sql<{ count: number }>`
-      with gone as (
-        delete from inventory_changes where ctid = any(array(
-          select ctid from inventory_changes where xid < ${xid}::xid8 order by xid limit ${sql.lit(batchSize)}
-        )) and exists (select from inventory_changes where xid < ${xid}::xid8 and provider_id is not null)
-        returning xid
-      ), left_behind as (
-        insert into inventory_changes select where exists (select from gone)
-      )
-      select count(*)::integer as count from gone`,
-  );
-  return count;
-}
+const deleteOldestOfInventories = (xid: string) => sql<PrunedCount>`
+  with gone as (
+    delete from inventory_changes where ctid = any(array(
+      select ctid from inventory_changes where xid < ${xid}::xid8 order by xid limit ${sql.lit(batchSize)}
+    )) and exists (select from inventory_changes where xid < ${xid}::xid8 and provider_id is not null)
+    returning xid
+  ), left_behind as (
+    insert into inventory_changes select where exists (select from gone)
+  )
+  select count(*)::integer as count from gone`;
 
 /**
  * Deletes the logged changes of transactions before `xid`, and records that older changes are missing.
@@ -67,13 +55,12 @@ export async function pruneChanges(
   { kysely }: Database,
   xid: string | undefined,
   isStopped: () => boolean = () => false,
-): Promise<string | undefined> {
+): Promise<string> {
   for (const deleteSome of [deleteOldest, deleteOldestOfInventories]) {
     let deleted = batchSize;
-    while (xid !== undefined && deleted === batchSize && !isStopped()) deleted = await deleteSome(kysely, xid);
+    while (xid !== undefined && deleted === batchSize && !isStopped())
+      deleted = (await onlyRow(kysely, deleteSome(xid))).count;
   }
-  const { rows } = await sql<{ xmin: string }>`select pg_snapshot_xmin(pg_current_snapshot())::text as xmin`.execute(
-    kysely,
-  );
-  return rows[0]?.xmin;
+  const oldest = sql<{ readonly xmin: string }>`select pg_snapshot_xmin(pg_current_snapshot())::text as xmin`;
+  return (await onlyRow(kysely, oldest)).xmin;
 }
