@@ -71,6 +71,7 @@ export function addDrainCommands(program: Command): void {
           : `The drain is lifted: ${counted(done.changed.length, 'provider')} in the tree of ${name}.`,
       );
       warnOfReserved(done);
+      warnOfForgotten(done);
     });
   addReleaseCommand(program);
 }
@@ -86,12 +87,15 @@ function drainedText(name: string, { tree, changed }: ChangedTree): string {
   return before === 0 ? text : `${text} Before already: ${counted(before, 'provider')}.`;
 }
 
+const isAllReserved = ({ reserved, total }: { readonly reserved: number; readonly total: number }): boolean =>
+  reserved >= total;
+
 /** A total that has become smaller than what was reserved of it, or a class that is gone, or has got another name. */
 function warnOfReserved({ changed }: ChangedTree): void {
   for (const provider of changed) {
     const { name } = provider;
     const inventories = Object.entries(withoutDrain(provider).inventories);
-    const closed = inventories.filter(([, { reserved, total }]) => reserved >= total).map(([className]) => className);
+    const closed = inventories.filter(([, inventory]) => isAllReserved(inventory)).map(([className]) => className);
     for (const [className, reserved] of reservedBeforeDrain(provider) ?? []) {
       const total = provider.inventories[className]?.total;
       if (total !== undefined && total < reserved) {
@@ -105,6 +109,19 @@ function warnOfReserved({ changed }: ChangedTree): void {
         );
       }
     }
+  }
+}
+
+/** Providers that are as a drain leaves them, but without its marks: an agent that writes all traits of its host has removed them. */
+function warnOfForgotten({ tree, changed }: ChangedTree): void {
+  for (const provider of tree.filter((each) => !changed.includes(each))) {
+    const { name, inventories } = provider;
+    const classes = Object.keys(inventories);
+    if (classes.length === 0 || !Object.values(inventories).every(isAllReserved)) continue;
+    printError(
+      `Warning: all of ${classes.join(', ')} on ${name} stays reserved, and no trait there says what was reserved before. ` +
+        `To open it: placement inventory set ${shellWord(name)} ${classes.map((className) => `${className}:reserved=0`).join(' ')}`,
+    );
   }
 }
 

@@ -174,6 +174,22 @@ test('a provider that is open since its drain is not called drained, and one tha
   await run('undrain', host);
 });
 
+test('an undrain says what stays reserved where an agent has removed the marks of the drain', async () => {
+  await run('drain', host);
+  const { uuid, generation } = await provider(cell);
+  await client().providerTraits.set(uuid, { traits: [], resource_provider_generation: generation });
+  const done = await hostedPlacement(['undrain', host], env());
+  assert.match(done.stdout, /^The drain is lifted: 1 provider /);
+  const opening = `placement inventory set ${cell} VCPU:reserved=0 MEMORY_MB:reserved=0`;
+  assert.equal(
+    done.stderr,
+    `Warning: all of VCPU, MEMORY_MB on ${cell} stays reserved, and no trait there says what was reserved before. To open it: ${opening}\n`,
+  );
+  await hostedPlacement(opening.split(' ').slice(1), env());
+  const again = await hostedPlacement(['undrain', host], env());
+  assert.deepEqual([again.code, again.stderr], [0, '']);
+});
+
 test('any undrain deletes the traits that a drain has created but not assigned before it was stopped', async () => {
   assert.ok(await interrupted(3, 'drain', host), 'it is stopped when it has made traits');
   assert.notDeepEqual(await customTraits(), ['CUSTOM_DRAINED']);
