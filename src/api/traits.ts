@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Name } from '../fleet/model/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
 import { since } from '../placement/microversions.ts';
-import { badRequest, conflict, noSuchTraits, notFound } from '../request/errors.ts';
+import { badRequest, badValue, conflict, noSuchTraits, notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { refuseRepeats } from '../rest/query_string.ts';
@@ -73,8 +73,8 @@ async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   refuseRepeats(request.query(), request.version);
   const matches = name === undefined ? () => true : nameFilter(name);
   const wanted = associated?.toLowerCase();
-  if (wanted !== undefined && wanted !== 'true' && wanted !== 'false') {
-    throw badRequest('The query parameter "associated" only accepts "true" or "false"');
+  if (associated !== undefined && wanted !== 'true' && wanted !== 'false') {
+    throw badValue('The query parameter "associated" only accepts "true" or "false"', associated);
   }
   const current = await fleet.fresh();
   const traits = [...current.traits.byId.values()].filter(
@@ -98,9 +98,10 @@ async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
 async function create(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const name = request.param('name');
   if (!customTrait.test(name) || name.length > 255) {
-    throw badRequest(
+    throw badValue(
       'The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "CUSTOM_" ' +
         'and use following characters: "A"-"Z", "0"-"9" and "_"',
+      name,
     );
   }
   const location = `/traits/${name}`;

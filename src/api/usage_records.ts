@@ -153,7 +153,7 @@ function readPosition(marker: string): UsagePosition | undefined {
 
 function refuseMarker(marker: string): never {
   throw badRequest(
-    `Invalid query string parameters: 'marker' is not one of a link to the next page, which are opaque. Got: ${marker}`,
+    `Invalid query string parameters: 'marker' is not that of a link to a next page. Take it from there as it is. Got: ${marker}`,
   );
 }
 

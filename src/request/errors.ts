@@ -104,6 +104,9 @@ export class ApiError extends Error {
 
 /** A 400: the request itself is wrong. */
 export const badRequest = (detail: string, code?: ErrorCode): ApiError => new ApiError(400, detail, { code });
+/** A 400 in upstream's words, which do not name the value; version 2 does. */
+export const badValue = (detail: string, value: string): ApiError =>
+  new ApiError(400, detail, { sentence: `${detail}. Got: ${value}` });
 /** A 400 for an unknown class in the parameter `resource_class`. */
 export const unknownClassParameter = (name: string, classes: ByName): ApiError =>
   badRequest(`Invalid query string parameters: resource_class: ${unknownClass(name, classes)}`);

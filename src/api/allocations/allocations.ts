@@ -27,7 +27,7 @@ import {
   waitFor,
   writeClaim,
 } from './claim_requests.ts';
-import { claimOf, claimRules, namingNewerFields } from './claim_rights.ts';
+import { claimOf, claimRules, namingMisplacedFields, namingNewerFields } from './claim_rights.ts';
 
 // Routes
 
@@ -149,7 +149,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const rules = await rulesOf(request, rule('manage'));
   const seconds = requestedWait(request, dependencies.config);
-  const body = await naming(request, () => postBody(request));
+  const body = await naming(request, () => postBody(request), namingMisplacedFields);
   const { isDryRun, line } = body;
   return answerTo(isDryRun, async () => {
     const keys = new Map<string, string>();
@@ -207,12 +207,22 @@ async function rulesOf(request: ApiRequest, name: string) {
   }
 }
 
-/** Reads a body. From 2.1 on the error for a field of a newer version names that version; OpenStack's errors stay as they are. */
-async function naming<T>(request: ApiRequest, read: () => Promise<T>): Promise<T> {
+/**
+ * Reads a body. From 2.1 on the error for a field of a newer version names that version, and that for one at the wrong level of a POST says
+ * where it stands; OpenStack's errors stay as they are.
+ */
+async function naming<T>(
+  request: ApiRequest,
+  read: () => Promise<T>,
+  others: typeof namingMisplacedFields = (_version, error) => error,
+): Promise<T> {
   try {
     return await read();
   } catch (error) {
-    throw request.version < since.entityTags ? error : namingNewerFields(request, error, shortBody(request));
+    if (request.version < since.entityTags) throw error;
+    const body = shortBody(request);
+    const named = namingNewerFields(request, error, body);
+    throw named === error ? others(request.version, error, body) : named;
   }
 }
 
