@@ -1,5 +1,6 @@
 import type { AggregateFilter, Resources, TraitFilter } from '../placement/filters.ts';
 import { placementService, since } from '../placement/microversions.ts';
+import { spellingsAt } from '../placement/spellings.ts';
 import { isUuidLike } from '../placement/uuid.ts';
 import { isOwn } from '../placement/versions.ts';
 import { ApiError, badRequest, errorCodes } from '../request/errors.ts';
@@ -228,7 +229,7 @@ export function parseMemberOf(query: Query, suffix: string, version: number): Ag
   const required: (readonly string[])[] = [];
   const forbidden = new Set<string>();
   for (const value of values) {
-    const uuids = aggregatesOf(value, `member_of${suffix}`);
+    const uuids = aggregatesOf(value, `member_of${suffix}`).flatMap((uuid) => spellingsAt(version, uuid));
     if (!value.startsWith('!')) {
       required.push(uuids);
       continue;
@@ -241,7 +242,7 @@ export function parseMemberOf(query: Query, suffix: string, version: number): Ag
   return { required, forbidden: [...forbidden] };
 }
 
-/** The UUIDs of one value of `member_of=`, forbidden or not. @throws ApiError 400 */
+/** The UUIDs of one value of `member_of=`, forbidden or not, as the client spells them. @throws ApiError 400 */
 export function aggregatesOf(value: string, parameter: string): readonly string[] {
   const match = /^!?in:/.exec(value);
   if (value.includes(',') && match === null) {

@@ -75,6 +75,7 @@ export function requestWith(conditions: readonly Condition[]): CandidateRequest 
     rootTraits: { required: [...rootTraits.required], forbidden: [...rootTraits.forbidden] },
     sameSubtrees: sameSubtrees.filter(({ size }) => size > 0),
     nested: true,
+    anySpelling: true,
     ...anyTree,
   };
 }

@@ -9,7 +9,7 @@ export type RequestGroup = {
   readonly resources: Resources;
   readonly traits: TraitFilter;
   readonly aggregates: AggregateFilter;
-  /** The UUID of any provider of the tree that the group is restricted to. */
+  /** The UUID of any provider of the tree that the group is restricted to, as the client spells it. */
   readonly inTree: string | undefined;
 };
 
@@ -27,6 +27,8 @@ export type CandidateRequest = {
   readonly sameSubtrees: readonly ReadonlySet<string>[];
   /** False before microversion 1.29: no candidate takes from two providers of one tree. */
   readonly nested: boolean;
+  /** False in OpenStack's versions: `in_tree` finds a provider only by the spelling under which it is stored. */
+  readonly anySpelling: boolean;
   /** The keys by which trees are ordered; empty where the configured strategy decides. */
   readonly order: readonly OrderKey[];
   /** UUIDs of consumers, as the client spells them: no such consumer may have allocations in the tree. */

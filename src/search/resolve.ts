@@ -3,6 +3,8 @@ import { isCustom } from '../fleet/model/names.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import type { TreeKey } from '../fleet/model/tree_order.ts';
 import type { Resources, TraitFilter } from '../placement/filters.ts';
+import { firstStored } from '../placement/spellings.ts';
+import { spellingsOf } from '../placement/uuid.ts';
 import { ApiError, badRequest, noSuchClass, noSuchTraits, unknownClass, unknownTraits } from '../request/errors.ts';
 import { atOnce, type Pieces } from '../request/turns.ts';
 import type { Condition } from './conditions.ts';
@@ -86,7 +88,7 @@ export function* resolveRequest(
   for (const group of request.groups) {
     let resolved: ResolvedGroup | 'nothing';
     try {
-      resolved = yield* resolveGroup(fleet, group, request.groups.length <= cachedGroups, satisfiable);
+      resolved = yield* resolveGroup(fleet, group, request, satisfiable);
     } catch (error) {
       if (satisfiable === undefined) throw error;
       if (filtersRoots && !satisfiable.hasRoot(rootTraits)) return 'nothing';
@@ -145,19 +147,21 @@ const wrongKey = (key: string, problem: string) =>
 function* resolveGroup(
   fleet: KnownNames,
   group: RequestGroup,
-  areFew: boolean,
+  { groups, anySpelling }: CandidateRequest,
   satisfiable: Satisfiable | undefined,
 ): Pieces<ResolvedGroup | 'nothing'> {
   const resources = amountsOf(fleet, group.resources, `resources${group.suffix}`);
   const memberOf = group.aggregates.required;
   if (memberOf.length > 0 && satisfiable !== undefined && !(yield* satisfiable.hasMember(memberOf))) return 'nothing';
   const traits = traitIdsOf(fleet, group.traits, { parameter: `required${group.suffix}` });
-  const treeRoot = group.inTree === undefined ? undefined : fleet.byUuid.get(group.inTree)?.root;
-  if (group.inTree !== undefined && treeRoot === undefined) return 'nothing';
+  const { inTree } = group;
+  const treeRoot =
+    inTree === undefined ? undefined : firstStored(fleet.byUuid, anySpelling ? spellingsOf(inTree) : [inTree])?.root;
+  if (inTree !== undefined && treeRoot === undefined) return 'nothing';
   const forbiddenAggregates = group.aggregates.forbidden;
   const { suffix } = group;
   // With `in_tree` only one tree is searched, so a cache would save little.
-  const isCached = satisfiable !== undefined && areFew && treeRoot === undefined;
+  const isCached = satisfiable !== undefined && groups.length <= cachedGroups && treeRoot === undefined;
   const key = isCached ? JSON.stringify([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
   const number = key === undefined || key.length > longestKey ? undefined : satisfiable?.numberOf(key);
   return { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot, number };

@@ -22,6 +22,7 @@ export const requestOf = (groups: readonly RequestGroup[], more: Partial<Candida
   rootTraits: { required: [], forbidden: [] },
   sameSubtrees: [],
   nested: true,
+  anySpelling: true,
   ...anyTree,
   ...more,
 });

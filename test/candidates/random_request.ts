@@ -93,6 +93,7 @@ export const anyRequest: fc.Arbitrary<CandidateRequest> = fc
       rootTraits: nested ? rootTraits : { required: [], forbidden: [] },
       sameSubtrees: nested ? named.filter(({ size }) => size > 0) : [],
       nested,
+      anySpelling: true,
       ...anyTree,
     }));
   });

@@ -6,7 +6,8 @@ import { type ClaimOutcome, type ConsumerOutcome, isByQuery } from '../../claims
 import { goesOn } from '../../placement/consumer.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
-import { isUuidLike, normalUuid, spellingsOf, withName } from '../../placement/uuid.ts';
+import { spellingsAt } from '../../placement/spellings.ts';
+import { isUuidLike, normalUuid, withName } from '../../placement/uuid.ts';
 import { bySince } from '../../placement/versions.ts';
 import { badRequest, notFound } from '../../request/errors.ts';
 import { untilDone } from '../../request/until_done.ts';
@@ -95,10 +96,8 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
  * The texts under which the consumer of the path may be stored. OpenStack's versions look for the text as it was sent, although their PUT
  * writes the usual spelling.
  */
-function storedAs(request: ApiRequest): readonly string[] {
-  const sent = request.param('consumer_uuid');
-  return request.version < since.entityTags ? [sent] : spellingsOf(sent);
-}
+const storedAs = (request: ApiRequest): readonly string[] =>
+  spellingsAt(request.version, request.param('consumer_uuid'));
 
 /** What the consumer of the path has; undefined if it has nothing, or belongs to an owner whose consumers the client may not see. */
 async function heldBy(

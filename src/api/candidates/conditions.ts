@@ -1,3 +1,4 @@
+import { spellingsOf } from '../../placement/uuid.ts';
 import { aggregatesOf, parseTraits, type Query } from '../../rest/query_string.ts';
 import type { Condition } from '../../search/conditions.ts';
 import type { CandidateRequest, RequestGroup } from '../../search/request.ts';
@@ -45,7 +46,7 @@ function conditionsOfGroup(query: Query, { suffix, resources, inTree }: RequestG
       return { parameter: parameter('required'), value, kind: 'trait', suffix, traits };
     }),
     ...query.all(parameter('member_of')).map((value): Condition => {
-      const uuids = aggregatesOf(value, parameter('member_of'));
+      const uuids = aggregatesOf(value, parameter('member_of')).flatMap(spellingsOf);
       const aggregates = value.startsWith('!')
         ? { required: [], forbidden: uuids }
         : { required: [uuids], forbidden: [] };

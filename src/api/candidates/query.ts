@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { since } from '../../placement/microversions.ts';
+import { placementService, since } from '../../placement/microversions.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
-import { bySince, type Since } from '../../placement/versions.ts';
+import { bySince, isOwn, type Since } from '../../placement/versions.ts';
 import { badRequest, errorCodes } from '../../request/errors.ts';
 import { keyed, object, oneOf, text } from '../../rest/json_schema.ts';
 import {
@@ -115,6 +115,7 @@ export function parseCandidateRequest(
     rootTraits,
     sameSubtrees,
     nested: version >= since.nestedCandidates,
+    anySpelling: isOwn(placementService, version),
     ...ofTrees,
   };
 }

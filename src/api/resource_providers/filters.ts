@@ -2,10 +2,11 @@ import * as v from 'valibot';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { since } from '../../placement/microversions.ts';
+import { firstStored, spellingsAt } from '../../placement/spellings.ts';
 import { bySince } from '../../placement/versions.ts';
 import { badRequest } from '../../request/errors.ts';
 import { mostWorkMs, type Pieces, type TooWide, type Turns } from '../../request/turns.ts';
-import { dashedUuidText, object, text } from '../../rest/json_schema.ts';
+import { dashedUuidText, object, text, uuidText } from '../../rest/json_schema.ts';
 import { parseMemberOf, parseRequired, parseResources, type Query, refuseRepeats } from '../../rest/query_string.ts';
 import { checkQuery } from '../../rest/schema_check.ts';
 import { anyProvider, checksOf, type FewProviders, fewestFor, type ProviderFilter } from '../../search/filters.ts';
@@ -23,7 +24,9 @@ const byAggregate = { ...parameters, member_of: string };
 const byResources = { ...byAggregate, resources: string };
 const nested = { ...byResources, in_tree: uuid };
 const byTraits = { ...nested, required: string };
+const anySpelling = v.optional(uuidText);
 const schemas = [
+  { since: since.entityTags, schema: object({ ...byTraits, uuid: anySpelling, in_tree: anySpelling }) },
   { since: since.providersByTraits, schema: object(byTraits) },
   { since: since.nestedProviders, schema: object(nested) },
   { since: since.providersByResources, schema: object(byResources) },
@@ -44,20 +47,23 @@ export function filterProviders(query: Query, version: number) {
   const traits = parseRequired(query, '', version);
   const resources =
     values.resources === undefined ? new Map<string, number>() : parseResources(values.resources, version);
-  return (fleet: Fleet, turns: Turns) => find(fleet, { values, aggregates, traits, resources }, turns);
+  const named = (fleet: Fleet, sent: string) => firstStored(fleet.byUuid, spellingsAt(version, sent));
+  return (fleet: Fleet, turns: Turns) => find(fleet, { values, aggregates, traits, resources, named }, turns);
 }
 
 type Filters = Pick<RequestGroup, 'resources' | 'traits' | 'aggregates'> & {
+  /** The provider that a UUID names. */
+  readonly named: (fleet: Fleet, sent: string) => Provider | undefined;
   readonly values: { readonly [name in keyof typeof byTraits]?: string | undefined };
 };
 
 function* find(fleet: Fleet, filters: Filters, turns: Turns): Pieces<readonly Provider[]> {
   const { in_tree: inTree, name, uuid } = filters.values;
-  const treeRoot = inTree ? fleet.byUuid.get(inTree)?.root : undefined;
+  const treeRoot = inTree ? filters.named(fleet, inTree)?.root : undefined;
   if (inTree && treeRoot === undefined) return [];
   const filter = yield* resolve(fleet, filters, treeRoot, turns);
   if (filter === undefined) return [];
-  const named = [...(name ? [fleet.byName.get(name)] : []), ...(uuid ? [fleet.byUuid.get(uuid)] : [])];
+  const named = [...(name ? [fleet.byName.get(name)] : []), ...(uuid ? [filters.named(fleet, uuid)] : [])];
   const [first] = named;
   // With both, the name and the UUID must belong to the same provider.
   const isOne = first !== undefined && named.every((provider) => provider === first);

@@ -1,7 +1,8 @@
 import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
-import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import { firstStored } from '../../placement/spellings.ts';
+import { isUuidLike, spellingsOf } from '../../placement/uuid.ts';
 import { ApiError, noSuchProvider } from '../../request/errors.ts';
 
 /** @throws ApiError 404 where there is no provider of this UUID, which must be spelt as it is stored. */
@@ -37,7 +38,7 @@ export const absent = (uuid: string): string =>
  * in another spelling than the usual one, or a text that is no UUID.
  */
 export const findInAnySpelling = (fleet: Fleet, uuid: string): Provider | undefined =>
-  fleet.byUuid.get(uuid) ?? (isUuidLike(uuid) ? fleet.byUuid.get(normalUuid(uuid)) : undefined);
+  firstStored(fleet.byUuid, spellingsOf(uuid));
 
 /** The providers of whole trees by whose shape a request is judged. */
 export const judgedNodes = (trees: Iterable<Provider>): readonly JudgedNode[] =>

@@ -93,6 +93,7 @@ export function requestOfParts(parts: readonly Part[]): CandidateRequest {
       .map((value) => new Set(value.split(',').filter((suffix) => suffixes.includes(suffix))))
       .filter(({ size }) => size > 0),
     nested: true,
+    anySpelling: true,
     ...anyTree,
   };
 }
