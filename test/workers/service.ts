@@ -22,11 +22,18 @@ export async function start({ folder, configFile }: CommandWorld, workers: numbe
   const args = ['--config-file', configFile, '--workers', String(workers)];
   const server = startCommand('placement-api', args, folder);
   const [, url = ''] = await server.said(/^placement-api \d\S* listens on (http:\/\/\S+)\n/m);
-  const log = () =>
-    server
-      .log()
-      .split('\n')
-      .flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line)] : []));
+  const lines: LogLine[] = [];
+  let parsed = 0;
+  /** Parses only what is new: under load there are thousands of lines, and tests ask every 20 ms. */
+  const log = () => {
+    const text = server.log();
+    const end = text.lastIndexOf('\n') + 1;
+    for (const line of text.slice(parsed, end).split('\n')) {
+      if (line.startsWith('{') && line.endsWith('}')) lines.push(JSON.parse(line));
+    }
+    parsed = end;
+    return lines;
+  };
   const pids = () =>
     new Map<number, number>(
       log().flatMap(({ msg, worker, pid }) => (msg === 'This worker serves' ? [[Number(worker), Number(pid)]] : [])),
