@@ -119,3 +119,32 @@ test('below 2.4 candidates and dry_run are unknown keys', async () => {
     assert.ok(errorOf(shaped).detail.includes('candidates'));
   });
 });
+
+test('a field of POST /allocations that stands at the wrong place is a 400 that says where it belongs', async () => {
+  await withHosts(anyEngine, 1, async (send) => {
+    const detailOf = async (body: object, version = 'placement 2.9') => {
+      const answer = await send('POST', '/allocations', body, version);
+      assert.equal(answer.status, 400, answer.text);
+      return errorOf(answer).detail;
+    };
+    const [consumer, claim] = [randomUUID(), placed('resources=VCPU:1')];
+    for (const [field, value] of Object.entries({
+      expires_in: 60,
+      name: 'train-7',
+      project_id: 'web',
+      allocations: {},
+    })) {
+      const hint = `'${field}' is a field of each consumer: {"UUID": {"${field}": ..., ...}}.`;
+      assert.ok((await detailOf({ [consumer]: claim, [field]: value })).endsWith(hint), field);
+    }
+    for (const [field, value] of Object.entries({ dry_run: true, line: 'gpu' })) {
+      const hint = `'${field}' stands beside the consumers: {"UUID": {...}, "${field}": ...}.`;
+      assert.ok((await detailOf({ [consumer]: { ...claim, [field]: value } })).endsWith(hint), field);
+    }
+    // A field of a newer version is no field of consumers yet.
+    const older = await detailOf({ [consumer]: claim, name: 'train-7' }, 'placement 2.8');
+    assert.match(older, /'name' needs microversion 2\.9; this request is for 2\.8\.$/);
+    for (const other of [{ some: 1 }, { [randomUUID()]: 5 }])
+      assert.doesNotMatch(await detailOf({ [consumer]: claim, ...other }), /each consumer|beside/);
+  });
+});

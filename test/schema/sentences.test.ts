@@ -116,33 +116,6 @@ test('an unknown class or trait is answered with what may be meant, in version 2
   });
 });
 
-test('a field at the wrong level of a POST is refused with where it stands', async () => {
-  await withTestService(anyEngine, {}, async (service) => {
-    const send = requestsTo(service, 'placement 2.9');
-    const uuid = randomUUID();
-    const claim = { ...newClaim({ [randomUUID()]: { VCPU: 1 } }), consumer_type: 'JOB' };
-    const detailOf = async (body: object, version = 'placement 2.9') => {
-      const { status, text } = await send('POST', '/allocations', body, version);
-      assert.equal(status, 400, text);
-      return text;
-    };
-    for (const inside of [{ line: 'gpu' }, { dry_run: true }]) {
-      const [name] = Object.keys(inside);
-      const detail = await detailOf({ [uuid]: { ...claim, ...inside } });
-      assert.match(detail, new RegExp(`'${name}' is unknown\\..* '${name}' stands beside the consumers\\.`));
-    }
-    for (const beside of [{ project_id: 'ci' }, { expires_in: 60 }, { name: 'job' }]) {
-      const [name] = Object.keys(beside);
-      const detail = await detailOf({ [uuid]: claim, ...beside });
-      assert.match(detail, new RegExp(`'${name}' is no UUID.* '${name}' stands in each consumer\\.`));
-    }
-    const older = await detailOf({ [uuid]: { ...claim, dry_run: true } }, 'placement 2.3');
-    assert.match(older, /'dry_run' needs microversion 2\.4/);
-    assert.doesNotMatch(older, /stands/);
-    assert.doesNotMatch(await detailOf({ [uuid]: claim, project_id: 'ci' }, 'placement 1.39'), /stands/);
-  });
-});
-
 test('a trait with a wrong name is refused with the name in version 2', async () => {
   await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 2.9');

@@ -28,7 +28,8 @@ import {
   waitFor,
   writeClaim,
 } from './claim_requests.ts';
-import { claimOf, claimRules, namingMisplacedFields, namingNewerFields } from './claim_rights.ts';
+import { claimOf, claimRules, namingNewerFields } from './claim_rights.ts';
+import { namingPlaces } from './misplaced_fields.ts';
 
 // Routes
 
@@ -148,7 +149,7 @@ async function put(request: ApiRequest, dependencies: Dependencies): Promise<Ans
 async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const rules = await rulesOf(request, rule('manage'));
   const seconds = requestedWait(request, dependencies.config);
-  const body = await naming(request, () => postBody(request), namingMisplacedFields);
+  const body = await naming(request, () => postBody(request), namingPlaces);
   const { isDryRun, line } = body;
   return answerTo(isDryRun, async () => {
     const keys = new Map<string, string>();
@@ -207,13 +208,14 @@ async function rulesOf(request: ApiRequest, name: string) {
 }
 
 /**
- * Reads a body. From 2.1 on the error for a field of a newer version names that version, and that for one at the wrong level of a POST says
- * where it stands; OpenStack's errors stay as they are.
+ * Reads a body. From 2.1 on the error for a field of a newer version names that version; OpenStack's errors stay as they are.
+ *
+ * @param otherwise what else can be said about the error, if no field is of a newer version
  */
 async function naming<T>(
   request: ApiRequest,
   read: () => Promise<T>,
-  others: typeof namingMisplacedFields = (_version, error) => error,
+  otherwise = (error: unknown, _body: unknown): unknown => error,
 ): Promise<T> {
   try {
     return await read();
@@ -221,7 +223,7 @@ async function naming<T>(
     if (request.version < since.entityTags) throw error;
     const body = shortBody(request);
     const named = namingNewerFields(request, error, body);
-    throw named === error ? others(request.version, error, body) : named;
+    throw named === error ? otherwise(error, body) : named;
   }
 }
 

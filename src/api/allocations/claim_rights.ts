@@ -160,37 +160,6 @@ const newerFields: readonly (readonly [name: string, since: Version])[] = [
   ['dry_run', since.placing],
 ];
 
-/** The fields that stand beside the consumers of a POST, and those that stand in each consumer. */
-const besideConsumers = ['line', 'dry_run'];
-const ofConsumers = [
-  'allocations',
-  'candidates',
-  'project_id',
-  'user_id',
-  'consumer_generation',
-  'consumer_type',
-  'expires_in',
-  'name',
-];
-
-/**
- * Adds to the refusal of a POST of consumers that the body has a field at the wrong level. For another body the refusal stays as it is.
- *
- * @returns the error to throw
- */
-export function namingMisplacedFields(version: Version, refusal: unknown, body: unknown): unknown {
-  if (!(refusal instanceof ApiError) || typeof body !== 'object' || body === null) return refusal;
-  const consumers = Object.values(body).filter((part) => typeof part === 'object' && part !== null);
-  const inside = besideConsumers.find((name) => consumers.some((consumer) => Object.hasOwn(consumer, name)));
-  const beside = ofConsumers.find((name) => Object.hasOwn(body, name));
-  const name = inside ?? beside;
-  if (name === undefined || (newerFields.find(([field]) => field === name)?.[1] ?? version) > version) return refusal;
-  return withHint(
-    refusal,
-    inside === undefined ? `'${name}' stands in each consumer.` : `'${name}' stands beside the consumers.`,
-  );
-}
-
 /**
  * Adds to a refusal that the body has a field of a newer version than the request. For a body without such a field the refusal stays as it
  * is.
@@ -205,11 +174,7 @@ export function namingNewerFields(request: Pick<ApiRequest, 'version'>, refusal:
   );
   if (found === undefined) return refusal;
   const [name, first] = found;
-  return withHint(
-    refusal,
-    `'${name}' needs microversion ${versionText(first)}; this request is for ${versionText(request.version)}.`,
-  );
+  const { status, message, sentence, code, vary } = refusal;
+  const hint = `'${name}' needs microversion ${versionText(first)}; this request is for ${versionText(request.version)}.`;
+  return new ApiError(status, `${message} ${hint}`, { code, vary, sentence: sentence && `${sentence} ${hint}` });
 }
-
-const withHint = ({ status, message, sentence, code, vary }: ApiError, hint: string): ApiError =>
-  new ApiError(status, `${message} ${hint}`, { code, vary, sentence: sentence && `${sentence} ${hint}` });
