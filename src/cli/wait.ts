@@ -1,4 +1,4 @@
-import { Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { ApiError, type Placement, type WaitingClaim } from '../client/index.ts';
 import { pause } from '../client/send.ts';
 import { printError } from '../text/print.ts';
@@ -12,7 +12,17 @@ export const waitOption = (): Option =>
   );
 
 /** The option `--wait`, in seconds. */
-export const timeOption = (help: string): Option => new Option('--wait <time>', help).argParser(readDuration);
+export const timeOption = (help: string): Option => new Option('--wait <time>', help).argParser(readWait);
+
+/** The longest wait in days: a longer one would have no end, since no timer of Node.js takes it. */
+const mostDays = 24;
+
+/** @throws InvalidArgumentError, which commander prints with the option */
+export function readWait(text: string): number {
+  const seconds = readDuration(text);
+  if (seconds <= mostDays * 86_400) return seconds;
+  throw new InvalidArgumentError(`A command waits for ${mostDays}d at most.`);
+}
 
 /** The refusal of a wait that is longer than the service allows, in the words of the command; undefined for any other error. */
 export function asTooLong(error: unknown): Error | undefined {

@@ -4,6 +4,7 @@ import { negotiated } from './negotiation.ts';
 import { type Call, type Operation, type Reply, targetOf, type WriteOptions } from './operation.ts';
 import { refusalOf } from './refusal.ts';
 import { type Attempt, repeatedly } from './repeat.ts';
+import { retryAfterMs } from './retry_after.ts';
 import { type Fetch, isDone, isPassing, send, type WireAnswer } from './send.ts';
 import type { Wanted } from './version_request.ts';
 
@@ -95,8 +96,7 @@ async function attempt(
     if (isDone(answer)) return { done: { ...parsed(answer, endpoint + operation.path), version } };
     const error = new ApiError(name, refusalOf(answer), number);
     if (!passing.has(answer.status) || !mayRepeat()) throw error;
-    const afterMs = Number(answer.headers.get('retry-after') ?? 0) * 1000;
-    return { failed: () => raise(error), afterMs: Number.isFinite(afterMs) ? afterMs : 0 };
+    return { failed: () => raise(error), afterMs: retryAfterMs(answer.headers) };
   } catch (error) {
     // Nothing was sent, or only what was refused for want of a token.
     if (error instanceof AuthError && passing.has(error.status ?? 0)) return { failed: () => raise(error) };

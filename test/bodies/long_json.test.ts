@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { inPieces, openTurns } from '../../src/request/turns.ts';
-import { type LongJson, parseLongJson } from '../../src/rest/long_bodies.ts';
+import { type LongJson, parseLongJson, parseUniqueKeys } from '../../src/rest/long_bodies.ts';
 
 const parse = async (text: string, longFrom?: number): Promise<LongJson> =>
   inPieces(parseLongJson(text, longFrom === undefined ? {} : { longFrom }), openTurns());
@@ -53,6 +53,24 @@ suite('a long JSON text', () => {
       /^Error: "a" stands twice in the same object\.$/,
     );
     await assert.rejects(unique('{"__proto__": 1, "__proto__": 2}'), /"__proto__" stands twice/);
+  });
+
+  test('a short text is refused for a repeated key alone', () => {
+    for (const right of [
+      '{"a": {"a": 1}, "b": [{"a": "\\":\\" :"}]}',
+      '5',
+      '[]',
+      '{"a" : "b\\\\"}',
+      '{"__proto__": 1}',
+    ])
+      assert.deepEqual(parseUniqueKeys(right), JSON.parse(right));
+    for (const wrong of [
+      '{"a": 1, "a": 1}',
+      '[{"b": {"x": "\\":", "\\u0078"\n: 2}}]',
+      '{"__proto__": 1, "__proto__": 2}',
+    ])
+      assert.throws(() => parseUniqueKeys(wrong), /^Error: "(a|x|__proto__)" stands twice in the same object\.$/);
+    assert.throws(() => parseUniqueKeys('{"a": 1'), SyntaxError);
   });
 
   test('the parser reports which objects and arrays have many values, at any depth', async () => {

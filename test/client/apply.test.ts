@@ -1,5 +1,6 @@
 /** `placement apply` and `placement export` on a real service. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -9,7 +10,7 @@ import { withoutDrain } from '../../src/cli/drain_marks.ts';
 import { exitCodes } from '../../src/cli/exit_codes.ts';
 import { isPoolMark } from '../../src/cli/fleet/pool_mark.ts';
 import { connect, providerUuid, type WholeProvider } from '../../src/client/index.ts';
-import { commandsOn, hostedPlacement } from './command.ts';
+import { commandsOn, hostedPlacement, startPlacement } from './command.ts';
 import { randomFleet } from './random_fleet.ts';
 import { forward, startFront, startServer, type TestServer } from './servers.ts';
 
@@ -447,4 +448,13 @@ test('export and apply on an empty service give the same fleet, in YAML and JSON
       await Promise.all([from.close(), to.close()]);
     }
   }
+});
+
+test('apply writes the whole file although nobody reads what it prints, as behind head', async () => {
+  const providers = Array.from({ length: 30 }, (_, index) => `  - name: unread-${index}`);
+  const child = startPlacement(['apply', '-f', await file(['providers:', ...providers, ''].join('\n'))], env());
+  child.stdout.destroy();
+  assert.deepEqual(await once(child, 'exit'), [0, null]);
+  const made = (await wholeFleet(server)).filter(({ name }) => name.startsWith('unread-'));
+  assert.equal(made.length, providers.length);
 });

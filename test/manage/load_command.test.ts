@@ -160,15 +160,17 @@ for (const engine of engines) {
         ],
         [{ uuid: '00000000-0000-4000-8000-000000000001', name: 'late' }, /^$/],
       ];
-      await writeFile(file, linesOf([first, ...wrong.map(([line]) => line)]));
+      const repeated = `{"uuid": "${randomUUID()}", "name": "j", "name": "k"}\n`;
+      await writeFile(file, linesOf([first, ...wrong.map(([line]) => line)]) + repeated);
       const { code, stderr } = await run('placement-manage', 'load', file);
       assert.equal(code, 1);
-      assert.match(stderr, /^placement-manage: 16 lines are wrong\. Nothing is loaded\.\n/);
+      assert.match(stderr, /^placement-manage: 17 lines are wrong\. Nothing is loaded\.\n/);
       const problems = new Map(
         Array.from(stderr.matchAll(/^line (\d+): (.*)$/gm), ([, line, text]) => [Number(line), text ?? '']),
       );
       for (const [index, [, problem]] of wrong.entries())
         assert.match(problems.get(index + 2) ?? '', problem, `${index + 2}`);
+      assert.equal(problems.get(wrong.length + 2), '"name" stands twice in the same object.');
       assert.equal((await withDatabase(countRows)).providers, 1);
     });
   });

@@ -5,6 +5,7 @@ import { capacity, classNamePattern, type InventoryFields } from '../../placemen
 import { normalUuid } from '../../placement/uuid.ts';
 import { ApiError } from '../../request/errors.ts';
 import { keyed, list, object, text, uuidText } from '../../rest/json_schema.ts';
+import { parseUniqueKeys } from '../../rest/long_bodies.ts';
 import { checkValue } from '../../rest/schema_check.ts';
 import { messageOf } from '../../text/print.ts';
 
@@ -38,9 +39,9 @@ export function parseLine(line: number, content: string): FileProvider | Problem
   const refused = (problem: string): Problem => ({ line, problem });
   let json: unknown;
   try {
-    json = JSON.parse(content);
+    json = parseUniqueKeys(content);
   } catch (error) {
-    return refused(`it is not JSON: ${messageOf(error)}`);
+    return refused(`${error instanceof SyntaxError ? 'it is not JSON: ' : ''}${messageOf(error)}`);
   }
   try {
     const { uuid, name, parent_provider_uuid, inventories, traits, aggregates } = checkValue(json, providerLine, '');
