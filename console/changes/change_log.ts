@@ -16,7 +16,7 @@ export type Logged = {
 /** For how long changes are listed, in milliseconds. */
 const keptMs = 600_000;
 /** How many changes are listed at most: 80 in each second. */
-const mostKept = 50_000;
+export const mostKept = 50_000;
 /** How long changes are collected before the views show them, in milliseconds. */
 const collectMs = 250;
 

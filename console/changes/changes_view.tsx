@@ -8,7 +8,7 @@ import { Table } from '../table.tsx';
 import { clockText, counted, numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
 import { useTick } from '../use_tick.ts';
-import { changeLog, type Logged, logBegan } from './change_log.ts';
+import { changeLog, type Logged, logBegan, mostKept } from './change_log.ts';
 import { ratesOf } from './rates.ts';
 
 /** How many changes are shown at first, and how many more by a button. */
@@ -99,7 +99,8 @@ export function ChangesView() {
           <p class="faint">
             {shown.length < chosen.length ? `The newest ${numberText(shown.length)} of ` : ''}
             {counted(chosen.length, 'change')} since {clockText(oldest.at)}
-            {paused === undefined ? '' : '; paused'}. Kept for ten minutes, while this page is open.
+            {paused === undefined ? '' : '; paused'}. Kept for ten minutes, {numberText(mostKept)} at most, while this
+            page is open.
           </p>
           <Table name="Table of changes, the newest first" headings={['time', 'what', 'parts', 'was → is']}>
             {shown.map(({ number, at, change, differences }) => (

@@ -131,6 +131,8 @@ const once = /^(in_tree.*|group_policy|root_required|order)$/;
 export const leftOutOf = (query: URLSearchParams): readonly string[] =>
   [...new Set(query.keys())].flatMap((name) => {
     if (!ofForm.test(name) && !ofViews.test(name)) return [name];
+    const value = query.get(name) ?? '';
+    if (name === 'group_policy' && !/^(none|isolate)?$/.test(value)) return [`${name}=${value}`];
     return once.test(name) && query.getAll(name).length > 1 ? [`second ${name}`] : [];
   });
 

@@ -261,6 +261,9 @@ test('conditions of the URL that the form lacks are named', () => {
     'second in_tree_A',
     'second order',
   ]);
+  assert.deepEqual(leftOutOf(new URLSearchParams('resources=VCPU:4&group_policy=zzz')), ['group_policy=zzz']);
+  for (const known of ['none', 'isolate', ''])
+    assert.deepEqual(leftOutOf(new URLSearchParams(`resources=VCPU:4&group_policy=${known}`)), []);
 });
 
 testView(
