@@ -15,6 +15,11 @@ export function openGate() {
   return {
     plugin,
     open: () => opened?.resolve(),
+    /** Fails what the gate holds, and opens it. */
+    fail: (error: Error) => {
+      opened?.reject(error);
+      opened = undefined;
+    },
     /** Begins something, and returns when the gate, which is closed then, holds its first result. */
     whileClosed: async <T>(begin: () => Promise<T>): Promise<Promise<T>[]> => {
       opened = Promise.withResolvers();

@@ -308,3 +308,29 @@ test('a write that does not match the fleet is not shown, and no other write is 
     }
   });
 });
+
+test('a write of a provider during a refresh that failed is shown like any other, also below its children', async () => {
+  await withFreshDatabase(anyEngine, async ({ settings }) => {
+    const database = await openDatabase(settings);
+    const gate = openGate();
+    try {
+      const keeper = await openFleet({ ...database, kysely: database.kysely.withPlugin(gate.plugin) });
+      const create = async (name: string, below: 'a' | null): Promise<void> => {
+        const wanted = writeOf(keeper.known, name, { kind: 'create', below });
+        assert.ok(wanted);
+        const [done] = (await writeProviders(database, [wanted])).values();
+        assert.ok(done);
+        assert.ok(keeper.applyOwnWrite({ xid: done.xid, effects: [], providers: [done] }));
+      };
+      const [read = assert.fail()] = await gate.whileClosed(() => keeper.fresh());
+      await create('a', null);
+      gate.fail(new Error('the refresh failed'));
+      await assert.rejects(read, /the refresh failed/);
+      await create('b', 'a');
+      assert.deepEqual(formOf(await keeper.fresh()), formOf((await loadFleet(database)).living.fleet));
+    } finally {
+      gate.open();
+      await database.close();
+    }
+  });
+});

@@ -160,6 +160,29 @@ test('room that own writes free is told again where a write comes before they ar
   });
 });
 
+test('what fails where own writes are shown again fails one refresh, and then everything is loaded', async () => {
+  await withHost(async ({ database, fleet }) => {
+    const told = Promise.withResolvers<void>();
+    fleet.watchRoom((freed) => {
+      if (freed.length === 0) return;
+      told.resolve();
+      throw new Error('the listener failed');
+    });
+    const refreshed = fleet.fresh();
+    const unread = { xid: '99999999', effects: [{ providerId: 1, bump: 0, used: [{ classId: 0, delta: 0 }] }] };
+    fleet.applyOwnWrite(unread); // of a transaction that no refresh reads
+    await sql`update inventories set total = total + 1`.execute(database.kysely);
+    await refreshed;
+    await told.promise;
+    await nextIteration();
+    await assert.rejects(fleet.fresh(), /the listener failed/);
+    fleet.watchRoom(undefined);
+    const { loads } = fleet.counts;
+    assert.deepEqual(formOf(await fleet.fresh()), formOf((await loadFleet(database)).living.fleet));
+    assert.equal(fleet.counts.loads, loads + 1);
+  });
+});
+
 test('a refresh replaces expected effects, right or wrong', async () => {
   await withHost(async ({ database, fleet }) => {
     const { rows } = await claim.execute(database.kysely);

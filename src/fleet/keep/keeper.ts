@@ -18,13 +18,13 @@ export type FleetKeeper = {
   /**
    * Refreshes the fleet: then it has everything that was committed before this call. Calls that wait share one round trip.
    *
-   * Until the next iteration of the event loop the fleet shows one snapshot of the database, and no own write that the snapshot lacks:
-   * such a write may follow a write of another process that the snapshot lacks as well. So read it without another `await`, or hold it.
+   * Until the code that awaited the fleet awaits anything else, the fleet shows one snapshot of the database, and no own write that the
+   * snapshot lacks: such a write may follow a write of another process that the snapshot lacks as well. So read it at once, or hold it.
    */
   fresh(): Promise<Fleet>;
   /**
-   * The fleet as of the last refresh, with own writes in addition. Use it only for decisions that a guarded statement checks
-   * afterwards.
+   * The fleet as of the last refresh, with own writes in addition, but for those that a refresh has just hidden (see `fresh`). Use it only
+   * for decisions that a guarded statement checks afterwards.
    */
   readonly known: Fleet;
   /**
@@ -148,20 +148,6 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     ownWrites = [];
   };
   /**
-   * Shows own writes again that the last refresh has not read. A write that does not match the fleet any more is read by the next refresh.
-   *
-   * @returns the ids of the providers that may have more room than before
-   */
-  const showUnread = (): readonly number[] => {
-    if (unreadWrites.length === 0) return [];
-    const unread = unreadWrites;
-    unreadWrites = [];
-    snapshot = { ...snapshot };
-    for (const write of unread) showOwn(write, false);
-    return unread.flatMap(freedByOwn);
-  };
-
-  /**
    * Whether the fleet must be loaded again. Either the database was unavailable, and the server that answers now may be a standby that
    * lacks changes which the fleet has read; or its tables were missing, and may be other tables now; or an error left changes half applied.
    */
@@ -172,10 +158,38 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
    * without a limit.
    */
   let tookTooLong = false;
+  /** What failed outside a refresh since the last one. */
+  let failure: { readonly error: unknown } | undefined;
   /** How many refreshes in a row found no change. */
   let quiet = 0;
+  /** Does something outside a refresh. If it fails, everything is loaded, and the next refresh to begin reports the error. */
+  const guarded = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      mustLoad = true;
+      failure = { error };
+    }
+  };
+  /**
+   * Shows own writes again that the last refresh has not read. A write that does not match the fleet any more is read by the next refresh.
+   *
+   * @returns the ids of the providers that may have more room than before
+   */
+  const showUnread = (): readonly number[] => {
+    if (unreadWrites.length === 0) return [];
+    const unread = unreadWrites;
+    unreadWrites = [];
+    snapshot = { ...snapshot };
+    guarded(() => {
+      for (const write of unread) showOwn(write, false);
+    });
+    return unread.flatMap(freedByOwn);
+  };
   const refresh = (): Promise<Fleet> =>
     bringUpToDate().catch((error: unknown) => {
+      // Any later refresh begins after these writes, and reads them.
+      ownWrites = ownWrites.map(({ write }) => ({ write, before: undefined }));
       mustLoad ||= isUnavailable(error) || isOtherSchema(error);
       tookTooLong ||= isTimedOut(error);
       outages?.notice(error);
@@ -213,6 +227,11 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   const allOwnWrites = (): OwnWrite[] => [...ownWrites.map(({ write }) => write), ...unreadWrites];
   const bringUpToDate = async (): Promise<Fleet> => {
     const startedMs = performance.now();
+    if (failure !== undefined) {
+      const { error } = failure;
+      failure = undefined;
+      throw error;
+    }
     const changes = await readWhatChanged();
     mustLoad ||= await mayBeAnother();
     counts.refreshes++;
@@ -249,13 +268,9 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   };
   /** Called after a refresh that has not read all own writes, once the reads that waited for it are computed. */
   const afterReads = (freed: readonly number[] | 'all' | undefined): void => {
-    let byOwn: readonly number[] = [];
-    try {
-      byOwn = showUnread();
-    } catch {
-      mustLoad = true; // the change is half applied
-    }
-    if (freed !== undefined || byOwn.length > 0) roomListener?.(freed === 'all' ? freed : [...(freed ?? []), ...byOwn]);
+    const byOwn = showUnread();
+    if (freed === undefined && byOwn.length === 0) return;
+    guarded(() => roomListener?.(freed === 'all' ? freed : [...(freed ?? []), ...byOwn]));
   };
 
   const refreshes = shareRefreshes(database, refresh);
