@@ -28,6 +28,10 @@ export function openCall(connection: Connection): Call {
     const { signal, deadlineMs = connection.deadlineMs, ifMatch = operation.ifMatch } = options;
     const { waitMs } = operation;
     const waitsUntilMs = waitMs === undefined ? undefined : performance.now() + waitMs;
+    if (!operation.path.isWellFormed())
+      throw new TypeError(
+        `No request can be sent to ${operation.path.toWellFormed()}: it has half of a surrogate pair.`,
+      );
     // fetch would take it out, and send the request to another path. Escaping does not help.
     if (dots.test(operation.path))
       throw new TypeError(`No request can be sent to ${operation.path}: a part of a path is neither . nor ..`);

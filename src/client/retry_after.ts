@@ -1,19 +1,34 @@
 /**
- * How long the header Retry-After of an answer asks to wait, in milliseconds; 0 without the header, and for a value that is neither a number
- * of seconds nor a date of HTTP (RFC 9110). A date counts from the Date of the answer, if the client sees it, since the clocks of two machines
- * differ.
+ * How long the header Retry-After of an answer asks to wait, in milliseconds; 0 without the header, and for a value that is
+ * neither a number of seconds nor a date of HTTP (RFC 9110). A date counts from the Date of the answer, if the client sees it,
+ * since the clocks of two machines differ.
  */
 export function retryAfterMs(headers: Headers): number {
   const value = headers.get('retry-after')?.trim() ?? '';
-  if (/^\d+$/.test(value)) return Number(value) * 1000;
+  if (seconds.test(value)) return Number(value) * 1000;
   const until = httpDate(value);
   return until === undefined ? 0 : Math.max(0, until - (httpDate(headers.get('date') ?? '') ?? Date.now()));
 }
 
-/** The time of a date in one of the three forms of RFC 9110; undefined for any other text. */
+/** Up to some 300 years: of hundreds of digits the number would be Infinity. */
+const seconds = /^\d{1,10}$/;
+
+const month = '(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
+const time = '\\d\\d:\\d\\d:\\d\\d';
+const day = '(Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
+const longDay = '(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
+
+/** A date in one of the three forms of RFC 9110. Date.parse takes many more, and those of other zones. */
+const dateForms = [
+  new RegExp(`^${day}, \\d\\d ${month} \\d{4} ${time} GMT$`),
+  new RegExp(`^${longDay}, \\d\\d-${month}-\\d\\d ${time} GMT$`),
+  new RegExp(`^${day} ${month} [ \\d]\\d ${time} \\d{4}$`),
+];
+
+/** The time of a date of HTTP; undefined for any other text. */
 function httpDate(text: string): number | undefined {
-  if (!/^(Mon|Tues?|Wed(nes)?|Thu(rs)?|Fri|Sat(ur)?|Sun)(day)?,? .*\d/.test(text)) return undefined;
+  if (!dateForms.some((form) => form.test(text))) return undefined;
   // The oldest form names no zone, and is of GMT, too.
-  const time = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
-  return Number.isNaN(time) ? undefined : time;
+  const date = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
+  return Number.isNaN(date) ? undefined : date;
 }

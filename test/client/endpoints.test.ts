@@ -252,6 +252,27 @@ test('a name that a URL cannot have is refused, and no other path is asked', asy
   assert.equal(status, 200, 'a query may have them');
 });
 
+test('a name with half of a surrogate pair, which has no encoding, rejects the promise of each call', async () => {
+  const { traits, resourceClasses, providers, inventories, limits, call } = connect({
+    endpoint: server.url,
+    auth: 'admin',
+  });
+  const [seen, half] = [server.seen.length, 'CUSTOM_\ud800'];
+  const asked: readonly Promise<unknown>[] = [
+    traits.exists(half),
+    traits.ensure(half),
+    traits.delete(half),
+    resourceClasses.show(half),
+    providers.show(half),
+    inventories.list(half),
+    limits.show(half),
+    call({ method: 'GET', path: `/traits/${half}` }),
+  ];
+  for (const answer of await Promise.allSettled(asked))
+    assert.match(String('reason' in answer && answer.reason), /^TypeError: .*: it has half of a surrogate pair\.$/);
+  assert.equal(server.seen.length, seen);
+});
+
 test('every endpoint of the service is called by a method of the client', () => {
   const called = new Set(
     server.seen.flatMap(({ method, url }) => {

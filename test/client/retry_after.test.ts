@@ -21,6 +21,14 @@ test('Retry-After is of seconds, or a date in any form of RFC 9110, which counts
     ['-5', 0],
     ['1.5', 0],
     ['2030', 2030],
+    ['9'.repeat(10), 9_999_999_999],
+    ['9'.repeat(400), 0],
+    ['Monday 5', 0],
+    ['Sun, 06 Nov 1994 08:49:47 +0100', 0],
+    ['Sun, 06 Nov 1994 08:49:47', 0],
+    ['Sunday, 06 Nov 1994 08:49:47 GMT', 0],
+    ['Sun Nov  6 08:49:47 1994 GMT', 0],
+    ['Sun, 06 Nov 1994 08:99:47 GMT', 0],
     ['', 0],
   ] as const)
     assert.equal(ms(value), seconds * 1000, value);
