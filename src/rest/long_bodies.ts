@@ -86,8 +86,8 @@ export function* parseLongJson(text: string, { longFrom = longValues, uniqueKeys
 }
 
 /**
- * Parses a short JSON text as JSON.parse does, but refuses an object with a key twice. Most texts have exactly as many keys as the value that
- * JSON.parse makes of them, which is faster than to parse them in pieces.
+ * Parses a short JSON text as JSON.parse does, but refuses an object with a key twice, and one that is nested too deeply. Most texts
+ * have exactly as many keys as the value that JSON.parse makes of them, which is faster than to parse them in pieces.
  *
  * @throws Error with the mistake
  */
@@ -97,10 +97,13 @@ export function parseUniqueKeys(text: string): unknown {
   return keys === keyCount(value) ? value : atOnce(parseLongJson(text, { uniqueKeys: true })).value;
 }
 
-function keyCount(value: unknown): number {
+/** NaN for a value that is nested too deeply: that equals no number, so that the parser in pieces says what is wrong. */
+function keyCount(value: unknown, depth = 0): number {
   if (typeof value !== 'object' || value === null) return 0;
+  if (depth === maxDepth) return Number.NaN;
   const members = Object.values(value);
-  return members.reduce((sum, member) => sum + keyCount(member), Array.isArray(value) ? 0 : members.length);
+  const own = Array.isArray(value) ? 0 : members.length;
+  return members.reduce((sum, member) => sum + keyCount(member, depth + 1), own);
 }
 
 function add(around: Container, value: unknown): void {

@@ -71,6 +71,10 @@ suite('a long JSON text', () => {
     ])
       assert.throws(() => parseUniqueKeys(wrong), /^Error: "(a|x|__proto__)" stands twice in the same object\.$/);
     assert.throws(() => parseUniqueKeys('{"a": 1'), SyntaxError);
+    const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+    assert.deepEqual(parseUniqueKeys(nested(100)), JSON.parse(nested(100)));
+    for (const levels of [101, 20_000])
+      assert.throws(() => parseUniqueKeys(nested(levels)), /^Error: the body is nested deeper than 100 levels\.$/);
   });
 
   test('the parser reports which objects and arrays have many values, at any depth', async () => {
