@@ -105,10 +105,10 @@ function markOf(name: string, reserved: number): string {
  * @param in_tree any provider of a tree, if only this tree matters
  */
 export async function drainedProviders({ providers }: Placement, in_tree?: string): Promise<ReadonlySet<string>> {
-  // The service refuses a trait that it does not know: nothing was ever drained.
-  const isUnknown = (error: unknown): boolean =>
+  // 400: the service refuses a trait that it does not know, so nothing was ever drained. 403: this user may not read. Or it is too old.
+  const cannotBeRead = (error: unknown): boolean =>
     error instanceof VersionError || (error instanceof ApiError && [400, 403].includes(error.status));
-  const drained = await providers.list({ in_tree, required: [drainedTrait] }).catch(instead([], isUnknown));
+  const drained = await providers.list({ in_tree, required: [drainedTrait] }).catch(instead([], cannotBeRead));
   return new Set(drained.map(({ uuid }) => uuid));
 }
 

@@ -183,11 +183,24 @@ test('an undrain says what stays reserved where an agent has removed the marks o
   const opening = `placement inventory set ${cell} VCPU:reserved=0 MEMORY_MB:reserved=0`;
   assert.equal(
     done.stderr,
-    `Warning: all of VCPU, MEMORY_MB on ${cell} stays reserved, and no trait there says what was reserved before. To open it: ${opening}\n`,
+    `Warning: All of VCPU, MEMORY_MB on ${cell} is reserved, and no mark of a drain is there: undrain leaves it. ` +
+      `If an agent has removed the marks, open it by: ${opening}\n`,
   );
   await hostedPlacement(opening.split(' ').slice(1), env());
   const again = await hostedPlacement(['undrain', host], env());
   assert.deepEqual([again.code, again.stderr], [0, '']);
+});
+
+test('an undrain leaves a provider that was closed by hand, and does not say that its marks were removed', async () => {
+  await run('inventory', 'set', cell, 'VCPU:reserved=8');
+  const closed = await provider(cell);
+  const { code, stdout, stderr } = await hostedPlacement(['undrain', host], env());
+  assert.deepEqual([code, stdout], [0, `No provider in the tree of ${host} was drained.\n`]);
+  assert.match(
+    stderr,
+    /^Warning: All of VCPU, MEMORY_MB on cell-\d+ is reserved, .*: undrain leaves it\. If an agent has removed the marks, /,
+  );
+  assert.deepEqual(await provider(cell), closed);
 });
 
 test('any undrain deletes the traits that a drain has created but not assigned before it was stopped', async () => {
