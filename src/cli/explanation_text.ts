@@ -1,5 +1,5 @@
-import { instead, isForbidden } from '../client/errors.ts';
-import { type CandidateQuery, type Explanation, type Placement, VersionError } from '../client/index.ts';
+import { unlessUnknown } from '../client/errors.ts';
+import type { CandidateQuery, Explanation, Placement } from '../client/index.ts';
 import { drainedProviders, undrainHint } from './drain_marks.ts';
 import type { OutputFormat, TextTable } from './table.ts';
 import { hasNoneLeft, sentenceOf } from './unmet_sentence.ts';
@@ -43,7 +43,3 @@ export async function explainedQuery(placement: Placement, query: CandidateQuery
   const { apart_from: _apart, with: _with, order: _order, ...asked } = query;
   return unlessUnknown(placement.candidateQuestions.explain(asked));
 }
-
-/** The answer to a question about candidates; undefined if the service is too old, or if this user may not read it. */
-export const unlessUnknown = <Answer>(asked: Promise<Answer>): Promise<Answer | undefined> =>
-  asked.catch(instead(undefined, (error) => error instanceof VersionError || isForbidden(error)));

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
+import { unlessUnknown } from '../client/errors.ts';
 import { forEach } from '../client/for_each.ts';
 import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
 import { compareNames } from '../text/strings.ts';
 import { drainStates, openAgain, undrainHint } from './drain_marks.ts';
-import { unlessUnknown } from './explanation_text.ts';
 import { findProvider } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 

@@ -1,6 +1,7 @@
+import { unlessUnknown } from '../client/errors.ts';
 import { type CandidateCount, type CandidateQuery, isNoCandidates, type Placement } from '../client/index.ts';
 import { counted } from '../text/strings.ts';
-import { explainedQuery, explanationText, unlessUnknown } from './explanation_text.ts';
+import { explainedQuery, explanationText } from './explanation_text.ts';
 import { drawnAll, type TextTable } from './table.ts';
 
 /** Consumers that are placed together, all or none, each by the same query. */

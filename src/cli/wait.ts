@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { ApiError, type Placement, type WaitingClaim } from '../client/index.ts';
+import { longestTimerMs } from '../client/repeat.ts';
 import { pause } from '../client/send.ts';
 import { printError } from '../text/print.ts';
 import { durationText, readDuration } from './duration.ts';
@@ -15,7 +16,7 @@ export const waitOption = (): Option =>
 export const timeOption = (help: string): Option => new Option('--wait <time>', help).argParser(readWait);
 
 /** The longest wait in days: a longer one would have no end, since no timer of Node.js takes it. */
-const mostDays = 24;
+const mostDays = Math.floor(longestTimerMs / 86_400_000);
 
 /** @throws InvalidArgumentError, which commander prints with the option */
 export function readWait(text: string): number {

@@ -124,6 +124,10 @@ export const instead =
     throw error;
   };
 
+/** An answer; undefined if the service is too old for it, or if this user may not read it. */
+export const unlessUnknown = <Answer>(asked: Promise<Answer>): Promise<Answer | undefined> =>
+  asked.catch(instead(undefined, (error) => error instanceof VersionError || isForbidden(error)));
+
 /** Whether the server is too old for a request or a parameter. */
 export const isTooOld = (error: unknown): error is VersionError =>
   error instanceof VersionError && error.problem === 'too old';

@@ -21,7 +21,7 @@ export type Attempt<Result> =
   | { readonly failed: () => Result; readonly afterMs?: number };
 
 /** The longest wait of a timer of Node.js in milliseconds, 24.8 days. A timer with a longer wait fires at once. */
-const longestTimerMs = 2 ** 31 - 1;
+export const longestTimerMs = 2 ** 31 - 1;
 
 /** A signal for the end of a time, also of a fraction of a millisecond or one that is over; undefined for one that no timer takes. */
 export const timeoutSignal = (durationMs: number): AbortSignal | undefined =>
