@@ -127,7 +127,7 @@ export const withoutQuery = (query: URLSearchParams): URLSearchParams =>
 /** What the form takes once. */
 const once = /^(in_tree.*|group_policy|root_required|order)$/;
 
-/** The conditions of a URL that the form lacks: such as `apart_from`, or `second order`. */
+/** The conditions of a URL that the form lacks: such as `apart_from`, `second order`, or `group_policy=zzz`. */
 export const leftOutOf = (query: URLSearchParams): readonly string[] =>
   [...new Set(query.keys())].flatMap((name) => {
     if (!ofForm.test(name) && !ofViews.test(name)) return [name];
