@@ -113,17 +113,18 @@ function warnOfReserved({ changed }: ChangedTree): void {
 }
 
 /**
- * Providers that are as a drain leaves them, but without its marks. One whose marks an agent has removed, as it wrote all traits of its host,
- * and one of which an operator has reserved everything look alike: the text leaves the decision to the reader.
+ * Providers that are as a drain leaves them, but without its marks. One whose marks an agent has removed, as it wrote all
+ * traits of its host, and one of which an operator has reserved everything look alike: the text leaves the decision to the reader.
  */
 function warnOfLostMarks({ tree, changed }: ChangedTree): void {
   for (const provider of tree.filter((each) => !changed.includes(each))) {
     const { name, inventories } = provider;
     const classes = Object.keys(inventories);
     if (classes.length === 0 || !Object.values(inventories).every(isAllReserved)) continue;
+    const amounts = classes.map((className) => `${className}:reserved=0`).join(' ');
     printError(
       `Warning: All of ${classes.join(', ')} on ${name} is reserved, and no mark of a drain is there: undrain leaves it. ` +
-        `If an agent has removed the marks, open it by: placement inventory set ${shellWord(name)} ${classes.map((className) => `${className}:reserved=0`).join(' ')}`,
+        `If an agent has removed the marks, open it by: placement inventory set ${shellWord(name)} ${amounts}`,
     );
   }
 }
