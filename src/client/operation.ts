@@ -115,8 +115,8 @@ export type Reply = {
 export type Call = (operation: Operation, options?: WriteOptions) => Promise<Reply>;
 
 /**
- * A path of encoded segments: `pathOf('traits', name)`. Half of a surrogate pair has no encoding and stays, for `Call` to refuse: thrown here,
- * the error would not reject the promise of the call.
+ * A path of encoded segments: `pathOf('traits', name)`. Half of a surrogate pair has no encoding and stays, for `Call` to refuse:
+ * thrown here, the error would not reject the promise of the call.
  */
 export const pathOf = (...segments: readonly string[]): string =>
   segments.map((s) => `/${halfOfPair.test(s) ? s : encodeURIComponent(s)}`).join('');
