@@ -265,10 +265,10 @@ export function aggregatesOf(value: string, parameter: string): readonly string[
   return uuids;
 }
 
-/** @throws ApiError 400 where the value of `in_tree` is no UUID. */
-export function parseInTree(value: string, parameter: string): string {
+/** The spellings under which the provider of `in_tree` is looked for. @throws ApiError 400 where the value is no UUID. */
+export function parseInTree(value: string, parameter: string, version: number): readonly string[] {
   const uuid = strip(value);
-  if (isUuidLike(uuid)) return uuid;
+  if (isUuidLike(uuid)) return spellingsAt(version, uuid);
   throw wrongValue(
     `Invalid query string parameters: Expected 'in_tree' parameter to be a format of uuid. Got: ${value}`,
     'in_tree',

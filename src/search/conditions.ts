@@ -17,7 +17,7 @@ export type OfGroup = { readonly suffix: string } & (
   | { readonly kind: 'resource'; readonly name: string; readonly amount: number }
   | { readonly kind: 'trait'; readonly traits: TraitFilter }
   | { readonly kind: 'aggregate'; readonly aggregates: AggregateFilter }
-  | { readonly kind: 'tree'; readonly uuid: string }
+  | { readonly kind: 'tree'; readonly uuids: readonly string[] }
 );
 
 /** A condition on the whole candidate. */
@@ -50,7 +50,7 @@ export function requestWith(conditions: readonly Condition[]): CandidateRequest 
         add(groupOf(condition.suffix).aggregates, condition.aggregates);
         break;
       case 'tree':
-        groupOf(condition.suffix).inTree = condition.uuid;
+        groupOf(condition.suffix).inTree = condition.uuids;
         break;
       case 'root':
         for (const name of condition.required) rootTraits.required.add(name);
@@ -75,7 +75,6 @@ export function requestWith(conditions: readonly Condition[]): CandidateRequest 
     rootTraits: { required: [...rootTraits.required], forbidden: [...rootTraits.forbidden] },
     sameSubtrees: sameSubtrees.filter(({ size }) => size > 0),
     nested: true,
-    anySpelling: true,
     ...anyTree,
   };
 }
@@ -88,7 +87,7 @@ type GrowingGroup = {
   readonly resources: Map<string, number>;
   readonly traits: Filter;
   readonly aggregates: Filter;
-  inTree: string | undefined;
+  inTree: readonly string[] | undefined;
 };
 
 const emptyGroup = (suffix: string): GrowingGroup => ({

@@ -9,8 +9,8 @@ export type RequestGroup = {
   readonly resources: Resources;
   readonly traits: TraitFilter;
   readonly aggregates: AggregateFilter;
-  /** The UUID of any provider of the tree that the group is restricted to, as the client spells it. */
-  readonly inTree: string | undefined;
+  /** The UUID of any provider of the tree that the group is restricted to, in all spellings under which it is looked for. */
+  readonly inTree: readonly string[] | undefined;
 };
 
 /** A query for allocation candidates. */
@@ -27,8 +27,6 @@ export type CandidateRequest = {
   readonly sameSubtrees: readonly ReadonlySet<string>[];
   /** False before microversion 1.29: no candidate takes from two providers of one tree. */
   readonly nested: boolean;
-  /** False in OpenStack's versions: `in_tree` finds a provider only by the spelling under which it is stored. */
-  readonly anySpelling: boolean;
   /** The keys by which trees are ordered; empty where the configured strategy decides. */
   readonly order: readonly OrderKey[];
   /** UUIDs of consumers, as the client spells them: no such consumer may have allocations in the tree. */

@@ -4,7 +4,6 @@ import type { Provider } from '../fleet/model/provider.ts';
 import type { TreeKey } from '../fleet/model/tree_order.ts';
 import type { Resources, TraitFilter } from '../placement/filters.ts';
 import { firstStored } from '../placement/spellings.ts';
-import { spellingsOf } from '../placement/uuid.ts';
 import { ApiError, badRequest, noSuchClass, noSuchTraits, unknownClass, unknownTraits } from '../request/errors.ts';
 import { atOnce, type Pieces } from '../request/turns.ts';
 import type { Condition } from './conditions.ts';
@@ -147,7 +146,7 @@ const wrongKey = (key: string, problem: string) =>
 function* resolveGroup(
   fleet: KnownNames,
   group: RequestGroup,
-  { groups, anySpelling }: CandidateRequest,
+  { groups }: CandidateRequest,
   satisfiable: Satisfiable | undefined,
 ): Pieces<ResolvedGroup | 'nothing'> {
   const resources = amountsOf(fleet, group.resources, `resources${group.suffix}`);
@@ -155,8 +154,7 @@ function* resolveGroup(
   if (memberOf.length > 0 && satisfiable !== undefined && !(yield* satisfiable.hasMember(memberOf))) return 'nothing';
   const traits = traitIdsOf(fleet, group.traits, { parameter: `required${group.suffix}` });
   const { inTree } = group;
-  const treeRoot =
-    inTree === undefined ? undefined : firstStored(fleet.byUuid, anySpelling ? spellingsOf(inTree) : [inTree])?.root;
+  const treeRoot = inTree === undefined ? undefined : firstStored(fleet.byUuid, inTree)?.root;
   if (inTree !== undefined && treeRoot === undefined) return 'nothing';
   const forbiddenAggregates = group.aggregates.forbidden;
   const { suffix } = group;

@@ -45,8 +45,8 @@ function assignmentsOf(topology: Topology, anchor: Node, group: RequestGroup): A
     group.aggregates.required.every((anyOf) => anyOf.some((aggregate) => node.aggregates.includes(aggregate)));
   const isOutcast = (node: Node): boolean => group.aggregates.forbidden.some((each) => node.aggregates.includes(each));
   const isInTree = (node: Node): boolean =>
-    group.inTree === undefined || treeOf(rootOf(node)).some(({ uuid }) => uuid === group.inTree);
-  const treeExists = group.inTree === undefined || topology.some(({ uuid }) => uuid === group.inTree);
+    group.inTree === undefined || treeOf(rootOf(node)).some(({ uuid }) => group.inTree?.includes(uuid));
+  const treeExists = group.inTree === undefined || topology.some(({ uuid }) => group.inTree?.includes(uuid));
   const { required, forbidden } = group.traits;
   if (!treeExists) return [];
 

@@ -22,7 +22,6 @@ export const requestOf = (groups: readonly RequestGroup[], more: Partial<Candida
   rootTraits: { required: [], forbidden: [] },
   sameSubtrees: [],
   nested: true,
-  anySpelling: true,
   ...anyTree,
   ...more,
 });

@@ -24,7 +24,10 @@ const aggregateFilter: fc.Arbitrary<RequestGroup['aggregates']> = fc.record({
 });
 
 /** The provider after the last possible one, for a tree that does not exist. */
-const inTree = often(fc.constant(undefined), fc.integer({ min: 0, max: 7 }).map(providerUuid));
+const inTree = often(
+  fc.constant(undefined),
+  fc.integer({ min: 0, max: 7 }).map((index) => [providerUuid(index)]),
+);
 
 const resources = (min: number) =>
   fc
@@ -93,7 +96,6 @@ export const anyRequest: fc.Arbitrary<CandidateRequest> = fc
       rootTraits: nested ? rootTraits : { required: [], forbidden: [] },
       sameSubtrees: nested ? named.filter(({ size }) => size > 0) : [],
       nested,
-      anySpelling: true,
       ...anyTree,
     }));
   });

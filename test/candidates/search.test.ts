@@ -220,7 +220,7 @@ suite('search for candidates', () => {
     const fast = groupOf(
       '_FAST',
       {},
-      { traits: { required: [['CUSTOM_FAST']], forbidden: [] }, inTree: providerUuid(3) },
+      { traits: { required: [['CUSTOM_FAST']], forbidden: [] }, inTree: [providerUuid(3)] },
     );
     const request = requestOf([groupOf('1', { SRIOV_NET_VF: 1 }), fast], { sameSubtrees: [new Set(['1', '_FAST'])] });
     for (const options of allOptions) assert.equal(found(fleetOf(hosts), request, options).length, 8);

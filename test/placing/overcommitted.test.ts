@@ -34,7 +34,7 @@ const stateOf = (uuid: string, held: Amounts): ConsumerState =>
   );
 
 const queryOf = (resources: Amounts, order: readonly OrderKey[], inTree: string | undefined) =>
-  queriesOf(requestOf([groupOf('', resources, { inTree })], { order }));
+  queriesOf(requestOf([groupOf('', resources, { inTree: inTree === undefined ? undefined : [inTree] })], { order }));
 
 const isAllowed = (...parameters: Parameters<typeof judge>): boolean => {
   try {

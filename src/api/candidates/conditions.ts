@@ -52,8 +52,8 @@ function conditionsOfGroup(query: Query, { suffix, resources, inTree }: RequestG
         : { required: [uuids], forbidden: [] };
       return { parameter: parameter('member_of'), value, kind: 'aggregate', suffix, aggregates };
     }),
-    ...(inTree === undefined
-      ? []
-      : [{ parameter: parameter('in_tree'), value: inTree, kind: 'tree', suffix, uuid: inTree } as const]),
+    ...query.all(parameter('in_tree')).map((value): Condition => {
+      return { parameter: parameter('in_tree'), value: strip(value), kind: 'tree', suffix, uuids: inTree ?? [] };
+    }),
   ];
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { placementService, since } from '../../placement/microversions.ts';
+import { since } from '../../placement/microversions.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
-import { bySince, isOwn, type Since } from '../../placement/versions.ts';
+import { bySince, type Since } from '../../placement/versions.ts';
 import { badRequest, errorCodes } from '../../request/errors.ts';
 import { keyed, object, oneOf, text } from '../../rest/json_schema.ts';
 import {
@@ -115,7 +115,6 @@ export function parseCandidateRequest(
     rootTraits,
     sameSubtrees,
     nested: version >= since.nestedCandidates,
-    anySpelling: isOwn(placementService, version),
     ...ofTrees,
   };
 }
@@ -142,7 +141,7 @@ function parseGroups(query: Query, version: number): readonly RequestGroup[] {
       aggregates: parseMemberOf(query, suffix, version),
       inTree: query
         .all(`in_tree${suffix}`)
-        .map((value) => parseInTree(value, `in_tree${suffix}`))
+        .map((value) => parseInTree(value, `in_tree${suffix}`, version))
         .at(-1),
     };
   });

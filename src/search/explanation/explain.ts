@@ -1,7 +1,6 @@
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { inventoryOf, type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
-import { spellingsOf } from '../../placement/uuid.ts';
 import { type Pieces, roundsPerClockRead, type Turns } from '../../request/turns.ts';
 import { type Sharing, sharingIn } from '../anchors.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
@@ -135,7 +134,7 @@ export function* explain(
 
 /** The present names and trees of the conditions. */
 function namesNow({ classes, traits, byUuid }: Fleet, conditions: readonly Condition[]): KnownNames {
-  const trees = conditions.flatMap((condition) => (condition.kind === 'tree' ? spellingsOf(condition.uuid) : []));
+  const trees = conditions.flatMap((condition) => (condition.kind === 'tree' ? condition.uuids : []));
   const found = trees.flatMap((uuid) => {
     const provider = byUuid.get(uuid);
     return provider === undefined ? [] : [[uuid, provider] as const];

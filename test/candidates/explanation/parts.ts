@@ -29,7 +29,7 @@ export function partsOf(request: CandidateRequest): readonly Part[] {
         ...aggregates.required.map((uuids) => `in:${uuids.join(',')}`),
         ...(aggregates.forbidden.length > 0 ? [`!in:${aggregates.forbidden.join(',')}`] : []),
       ]),
-      ...part('tree', 'in_tree', inTree === undefined ? [] : [inTree]),
+      ...part('tree', 'in_tree', inTree ?? []),
     ];
   };
   const wide = (kind: Part['kind'], parameter: string, value: string): Part => ({
@@ -72,6 +72,7 @@ export function requestOfParts(parts: readonly Part[]): CandidateRequest {
     required: values.filter((value) => !value.startsWith('!')).map(listOf),
     forbidden: values.filter((value) => value.startsWith('!')).flatMap(listOf),
   });
+  const oneOrNone = (values: readonly string[]) => (values.length === 0 ? undefined : values);
   const root = split(wide('root'));
   return {
     groups: suffixes.map((suffix) => ({
@@ -84,7 +85,7 @@ export function requestOfParts(parts: readonly Part[]): CandidateRequest {
       ),
       traits: split(valuesOf(suffix, 'trait')),
       aggregates: split(valuesOf(suffix, 'aggregate')),
-      inTree: valuesOf(suffix, 'tree')[0],
+      inTree: oneOrNone(valuesOf(suffix, 'tree')),
     })),
     limit: undefined,
     isolate: wide('isolate').length > 0,
@@ -93,7 +94,6 @@ export function requestOfParts(parts: readonly Part[]): CandidateRequest {
       .map((value) => new Set(value.split(',').filter((suffix) => suffixes.includes(suffix))))
       .filter(({ size }) => size > 0),
     nested: true,
-    anySpelling: true,
     ...anyTree,
   };
 }
