@@ -4,7 +4,8 @@ type RequiredTraits = readonly (readonly string[])[];
 export type TraitFilter = { readonly required: RequiredTraits; readonly forbidden: readonly string[] };
 
 /**
- * The UUIDs, in all spellings under which they are looked for, of required aggregates (at least one of each inner list) and of forbidden ones.
+ * The UUIDs, in all spellings under which they are looked for, of required aggregates (at least one of each inner list) and of forbidden
+ * ones.
  */
 export type AggregateFilter = {
   readonly required: readonly (readonly string[])[];

@@ -79,7 +79,7 @@ type Options = {
   /** The text from microversion 2.2 on, if it differs from upstream's text. */
   readonly sentence?: string | undefined;
   /** The versions that a 406 offers, if the version of the request is refused. */
-  readonly versions?: VersionRange;
+  readonly versions?: VersionRange | undefined;
 };
 
 /** An error with a status and a text for the client. The server answers 500 to most other errors. */
@@ -101,6 +101,19 @@ export class ApiError extends Error {
     this.versions = options.versions;
   }
 }
+
+/** The same error with a hint behind its sentence. @param inMessage whether OpenStack's versions show the hint, too */
+export function withHint(error: ApiError, hint: string, { inMessage = false } = {}): ApiError {
+  const { status, message, sentence } = error;
+  return new ApiError(status, inMessage ? `${message} ${hint}` : message, {
+    ...error,
+    sentence: sentence && `${sentence} ${hint}`,
+  });
+}
+
+/** The same error with more headers. */
+export const withErrorHeaders = (error: ApiError, more: ApiError['headers']): ApiError =>
+  new ApiError(error.status, error.message, { ...error, headers: { ...error.headers, ...more } });
 
 /** A 400: the request itself is wrong. */
 export const badRequest = (detail: string, code?: ErrorCode): ApiError => new ApiError(400, detail, { code });

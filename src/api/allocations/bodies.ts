@@ -88,9 +88,11 @@ export const dryRun = { dry_run: v.optional(boolean()) };
 /** A body of POST /allocations from 2.4 on: in addition to the consumers it may have `dry_run`. */
 export const besideDryRun = partlyKeyed(/^dry_run$/, boolean());
 
-/** From 2.8 on: the line of the project in which a claim waits for its turn. In POST it is a field next to the consumers. */
+/** The name of a line. */
 export const lineName = shownText(64);
-const lined = { line: v.optional(lineName) };
+
+/** From 2.8 on: the line of the project in which a claim waits for its turn. In POST it is a field next to the consumers. */
+export const lined = { line: v.optional(lineName) };
 export const besideConsumers = object(lined);
 
 /** The body of PUT /allocations/{consumer_uuid}, by the version that introduced it, newest first. */

@@ -11,7 +11,7 @@ import { goesOn, incompleteOwner } from '../../placement/consumer.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import { since } from '../../placement/microversions.ts';
 import { withName } from '../../placement/uuid.ts';
-import { ApiError, badRequest } from '../../request/errors.ts';
+import { ApiError, badRequest, withErrorHeaders } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import { pythonRepr } from '../../rest/schema_complaint.ts';
@@ -94,8 +94,7 @@ async function withHeaders(more: Readonly<Record<string, string>>, answer: () =>
     return { ...answered, headers: { ...headers, ...more } };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    const { status, message, sentence, code, vary } = error;
-    throw new ApiError(status, message, { code, vary, sentence, headers: { ...error.headers, ...more } });
+    throw withErrorHeaders(error, more);
   }
 }
 

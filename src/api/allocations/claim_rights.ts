@@ -5,7 +5,7 @@ import { incompleteOwner, type Owner } from '../../placement/consumer.ts';
 import { since } from '../../placement/microversions.ts';
 import { withName } from '../../placement/uuid.ts';
 import { type Version, versionText } from '../../placement/versions.ts';
-import { ApiError, badRequest } from '../../request/errors.ts';
+import { ApiError, badRequest, withHint } from '../../request/errors.ts';
 import type { AllowsOwner, ApiRequest } from '../../rest/endpoint.ts';
 
 /** How many consumers of one POST may be by query. */
@@ -174,7 +174,6 @@ export function namingNewerFields(request: Pick<ApiRequest, 'version'>, refusal:
   );
   if (found === undefined) return refusal;
   const [name, first] = found;
-  const { status, message, sentence, code, vary } = refusal;
   const hint = `'${name}' needs microversion ${versionText(first)}; this request is for ${versionText(request.version)}.`;
-  return new ApiError(status, `${message} ${hint}`, { code, vary, sentence: sentence && `${sentence} ${hint}` });
+  return withHint(refusal, hint, { inMessage: true });
 }

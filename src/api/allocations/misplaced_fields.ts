@@ -1,10 +1,10 @@
-import { ApiError } from '../../request/errors.ts';
+import { ApiError, withHint } from '../../request/errors.ts';
 import { partsOf } from '../../rest/json_schema.ts';
-import { placedConsumers } from './bodies.ts';
+import { dryRun, lined, placedConsumers } from './bodies.ts';
 
 /**
- * Adds to the sentence of a refused body of POST /allocations where a field belongs that stands beside the consumers and is of each of them,
- * or the reverse.
+ * Adds to the sentence of a refused body of POST /allocations where a field belongs that stands beside the consumers and is of each of
+ * them, or the reverse.
  *
  * @returns the error to throw
  */
@@ -19,8 +19,7 @@ export function namingPlaces(refusal: unknown, body: unknown): unknown {
     outside === undefined
       ? `'${inside}' stands beside the consumers: {"UUID": {...}, "${inside}": ...}.`
       : `'${outside}' is a field of each consumer: {"UUID": {"${outside}": ..., ...}}.`;
-  const { status, message, sentence, code, vary } = refusal;
-  return new ApiError(status, message, { code, vary, sentence: `${sentence} ${hint}` });
+  return withHint(refusal, hint);
 }
 
 const keysOf = (value: unknown): readonly string[] =>
@@ -34,4 +33,4 @@ const consumerFields = new Set(
   }),
 );
 
-const fieldsBeside = new Set(['dry_run', 'line']);
+const fieldsBeside = new Set(Object.keys({ ...dryRun, ...lined }));
