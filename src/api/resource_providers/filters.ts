@@ -16,7 +16,7 @@ import { amountsOf, traitIdsOf } from '../../search/resolve.ts';
 /** Where a trait of `required` that does not exist is named, and the text before upstream's text about it. */
 export const inRequired = { parameter: 'required', before: 'Invalid trait(s) in "required" parameter: ' };
 
-/** The parameters of GET /resource_providers, to which later versions added one each. */
+/** The parameters of GET /resource_providers, to which later versions added one each; from 2.1 on a UUID may have any spelling. */
 const string = v.optional(text());
 const uuid = v.optional(dashedUuidText);
 const parameters = { name: string, uuid };
@@ -47,23 +47,23 @@ export function filterProviders(query: Query, version: number) {
   const traits = parseRequired(query, '', version);
   const resources =
     values.resources === undefined ? new Map<string, number>() : parseResources(values.resources, version);
-  const named = (fleet: Fleet, sent: string) => firstStored(fleet.byUuid, spellingsAt(version, sent));
-  return (fleet: Fleet, turns: Turns) => find(fleet, { values, aggregates, traits, resources, named }, turns);
+  const providerOf = (fleet: Fleet, sent: string) => firstStored(fleet.byUuid, spellingsAt(version, sent));
+  return (fleet: Fleet, turns: Turns) => find(fleet, { values, aggregates, traits, resources, providerOf }, turns);
 }
 
 type Filters = Pick<RequestGroup, 'resources' | 'traits' | 'aggregates'> & {
   /** The provider that a UUID names. */
-  readonly named: (fleet: Fleet, sent: string) => Provider | undefined;
+  readonly providerOf: (fleet: Fleet, sent: string) => Provider | undefined;
   readonly values: { readonly [name in keyof typeof byTraits]?: string | undefined };
 };
 
 function* find(fleet: Fleet, filters: Filters, turns: Turns): Pieces<readonly Provider[]> {
   const { in_tree: inTree, name, uuid } = filters.values;
-  const treeRoot = inTree ? filters.named(fleet, inTree)?.root : undefined;
+  const treeRoot = inTree ? filters.providerOf(fleet, inTree)?.root : undefined;
   if (inTree && treeRoot === undefined) return [];
   const filter = yield* resolve(fleet, filters, treeRoot, turns);
   if (filter === undefined) return [];
-  const named = [...(name ? [fleet.byName.get(name)] : []), ...(uuid ? [filters.named(fleet, uuid)] : [])];
+  const named = [...(name ? [fleet.byName.get(name)] : []), ...(uuid ? [filters.providerOf(fleet, uuid)] : [])];
   const [first] = named;
   // With both, the name and the UUID must belong to the same provider.
   const isOne = first !== undefined && named.every((provider) => provider === first);
