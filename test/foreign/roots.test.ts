@@ -1,9 +1,10 @@
 /** Providers whose root is not the root of their parent: upstream can create a child while its parent is moved. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { onlineMigrations, runBatch } from '../../db/online/run.ts';
 import { at } from '../support/requests.ts';
-import { withDeployment } from './deployment.ts';
+import { host, withDeployment } from './deployment.ts';
 
 const [root, stray, child] = ['1', '2', '3'].map((digit) => `00000000-0000-4000-8000-00000000002${digit}`);
 
@@ -26,5 +27,32 @@ test('a provider that is the root of others, but has no children, can be deleted
     await execute(
       `do $$ begin assert (select id = root_provider_id from resource_providers where uuid = '${stray}'); end $$`,
     );
+  });
+});
+
+test('a child is shown with the root of its parent, whatever root OpenStack has stored of the parent', async () => {
+  await withDeployment(async ({ succeed, execute }) => {
+    const provider = async (uuid: string | undefined, parent?: string) =>
+      succeed('POST', '/resource_providers', { uuid, name: uuid, parent_provider_uuid: parent });
+    const parents = [
+      // Before it had roots it stored none.
+      [root, 'null'],
+      [stray, `(select id from resource_providers where uuid = '${host}')`],
+    ] as const;
+    for (const [parent, stored] of parents) {
+      await provider(parent);
+      await execute(`update resource_providers set root_provider_id = ${stored} where uuid = '${parent}'`);
+      const below = randomUUID();
+      const { json: created } = await provider(below, parent);
+      assert.equal(at(created, 'root_provider_uuid'), parent);
+      const { json: shown } = await succeed('GET', `/resource_providers/${below}`);
+      assert.equal(at(shown, 'root_provider_uuid'), parent);
+      const { json: listed } = await succeed('GET', `/resource_providers?in_tree=${below}`);
+      assert.equal(at(listed, 'resource_providers', 'length'), 2);
+      // Clients of OpenStack, which reads the stored root of a child, need it too.
+      const storedOf = (uuid: string) => `(select root_provider_id from resource_providers where uuid = '${uuid}')`;
+      const expected = stored === 'null' ? `(select id from resource_providers where uuid = '${parent}')` : stored;
+      await execute(`do $$ begin assert ${storedOf(below)} = ${expected}; end $$`);
+    }
   });
 });

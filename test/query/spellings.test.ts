@@ -5,11 +5,8 @@ import { anyEngine } from '../support/engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../support/requests.ts';
 import { withTestService } from '../support/services.ts';
 
-const [host, other, rack] = ['a1', 'b2', 'c3'].map((digits) => `${digits}${randomUUID().slice(2)}`) as [
-  string,
-  string,
-  string,
-];
+const uuidFrom = (digits: string): string => `${digits}${randomUUID().slice(2)}`;
+const [host, other, rack, empty] = [uuidFrom('a1'), uuidFrom('b2'), uuidFrom('c3'), uuidFrom('d4')];
 
 /** Other texts for the same UUID, as a part of a URL. */
 const spellings = [
@@ -38,6 +35,7 @@ test('version 2 finds in_tree, member_of and uuid of a query in any spelling, an
         [`member_of=${spelt(rack)}`, host],
         [`member_of=in:${spelt(rack)}`, host],
         [`member_of=!${spelt(rack)}`, other],
+        [`member_of=!in:${spelt(rack)},${spelt(empty)}`, other],
       ] as const) {
         assert.deepEqual(await found(`/resource_providers?${condition}`), [expected], condition);
         assert.deepEqual(await found(`/provider_summaries?${condition}`), [expected], condition);
@@ -54,12 +52,24 @@ test('version 2 finds in_tree, member_of and uuid of a query in any spelling, an
         assert.deepEqual(Object.keys(Object(at(placed.json, 'allocations'))), [expected], condition);
       }
       assert.deepEqual(await found(`/resource_providers?uuid=${spelt(host)}`), [host]);
+      for (const [named, expected] of [
+        [host, [host]],
+        [other, []],
+      ] as const) {
+        const both = `uuid=${spelt(host)}&name=${named}`;
+        assert.deepEqual(await found(`/resource_providers?${both}`), expected, both);
+      }
     }
 
-    const capitals = [`in_tree=${host.toUpperCase()}`, `member_of=${rack.toUpperCase()}`];
-    for (const condition of capitals) {
-      assert.deepEqual(await found(`/resource_providers?${condition}`, 'placement 1.39'), []);
-      assert.deepEqual(await found(`/allocation_candidates?resources=VCPU:1&${condition}`, 'placement 1.39'), []);
+    assert.deepEqual(await found(`/resource_providers?uuid=${host.toUpperCase()}`, 'placement 1.39'), []);
+    const capitals = [
+      [`in_tree=${host.toUpperCase()}`, []],
+      [`member_of=${rack.toUpperCase()}`, []],
+      [`member_of=!in:${rack.toUpperCase()}`, [host, other]],
+    ] as const;
+    for (const [condition, expected] of capitals) {
+      assert.deepEqual(await found(`/resource_providers?${condition}`, 'placement 1.39'), expected);
+      assert.deepEqual(await found(`/allocation_candidates?resources=VCPU:1&${condition}`, 'placement 1.39'), expected);
     }
     const without = await send(
       'GET',
