@@ -40,7 +40,7 @@ async function withServers(
       for (let number = 0; number < count; number++) servers.push(await startServer(config));
       await use(servers);
     } finally {
-      for (const server of servers) await server.release();
+      for (const server of servers) await server.kill();
     }
   });
 }

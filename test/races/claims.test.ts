@@ -26,7 +26,7 @@ for (const { engine, processes } of [
         for (let i = 0; i < processes; i++) servers.push(await startServer(config));
         await runRounds(t, servers);
       } finally {
-        await Promise.all(servers.map((server) => server.release()));
+        await Promise.all(servers.map((server) => server.kill()));
       }
     });
   });
@@ -135,7 +135,7 @@ test('without a race, every claim that fits is accepted, up to the last unit', a
       for (let unit = 0; unit < free; unit++) assert.equal((await claim(1, unit)).status, 204);
       assert.equal((await claim(1, free)).status, 409);
     } finally {
-      await server.release();
+      await server.kill();
     }
   });
 });

@@ -36,7 +36,7 @@ async function withTwo(
     } finally {
       first.close();
       second.close();
-      await Promise.all(servers.map((server) => server.release()));
+      await Promise.all(servers.map((server) => server.kill()));
     }
   });
 }
