@@ -132,7 +132,7 @@ test('a read that waited for a refresh shows no own write after a write of anoth
   });
 });
 
-test('room that own writes free is told again where a write comes before they are shown again', async () => {
+test('what own writes freed is told, also where the next own write shows them again', async () => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
     const database = await openDatabase(settings);
     const gate = openGate();
@@ -141,13 +141,14 @@ test('room that own writes free is told again where a write comes before they ar
       const fleet = await openFleet({ ...database, kysely: database.kysely.withPlugin(gate.plugin) });
       const told: unknown[] = [];
       fleet.watchRoom((freed) => told.push(freed));
-      const release = async (providerId: number): Promise<OwnWrite> => {
+      // Any transaction will do: its effect need not be true.
+      const freeing = async (providerId: number): Promise<OwnWrite> => {
         const { rows } = await claim.execute(database.kysely);
         const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
         return { xid, effects: [{ providerId, bump: 0, used: [{ classId: 0, delta: -1 }] }] };
       };
       const reads = await gate.whileClosed(() => fleet.fresh());
-      const [first, second] = [await release(1), await release(2)];
+      const [first, second] = [await freeing(1), await freeing(2)];
       fleet.applyOwnWrite(first);
       gate.open();
       await Promise.all(reads);

@@ -58,9 +58,8 @@ for (const [what, statements] of Object.entries(changes)) {
           held = service.fleet.hold(() => {}); // for a long answer
           await sql.raw(statements).execute(service.database.kysely);
         });
-        const { json } = accepted(await send('GET', candidates + more));
+        const { json } = accepted(await send('GET', candidates + more).finally(() => held?.end()));
         assert.ok(held, 'the query did not pause');
-        held.end();
         assert.equal(at(json, 'allocation_requests', 'length'), 1);
         assert.deepEqual(at(json, 'provider_summaries', host, 'resources', 'VCPU'), { capacity: 300, used: 1 });
       });

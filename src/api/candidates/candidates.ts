@@ -51,7 +51,9 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
     let resolved = inPieces(resolveForSearch(current, wanted, undefined, { turns }), turns, tooWide);
     // Await only if it is a promise: an await lets the fleet change, and names, allowed trees and the answer must be of one snapshot.
     if (resolved instanceof Promise) {
-      const isNothing = (await resolved) === 'nothing';
+      // Trees that were found by the first names stay as they were until the last name is looked up.
+      const held = dependencies.fleet.hold(() => {});
+      const isNothing = (await resolved.finally(held.end)) === 'nothing';
       current = await dependencies.fleet.fresh();
       resolved = isNothing ? 'nothing' : resolveVariant(current, wanted);
     }
