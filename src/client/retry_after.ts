@@ -18,7 +18,7 @@ const time = '\\d\\d:\\d\\d:\\d\\d';
 const day = '(Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const longDay = '(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
 
-/** A date in one of the three forms of RFC 9110. Date.parse takes many more, and those of other zones. */
+/** The three forms of a date in RFC 9110. Date.parse alone would accept other texts, and dates of other time zones. */
 const dateForms = [
   new RegExp(`^${day}, \\d\\d ${month} \\d{4} ${time} GMT$`),
   new RegExp(`^${longDay}, \\d\\d-${month}-\\d\\d ${time} GMT$`),

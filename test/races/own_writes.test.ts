@@ -8,6 +8,7 @@ import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/
 import fc from 'fast-check';
 import { type RawBuilder, sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { onlyRow } from '../../db/engine/only_row.ts';
 import { isRead } from '../../db/fleet/change_log.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
@@ -15,7 +16,7 @@ import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import type { OwnWrite } from '../../src/fleet/model/own_writes.ts';
 import { claimOn } from '../support/claims.ts';
-import { engines, runsOn, withFreshDatabase } from '../support/engines.ts';
+import { type Engine, engines, runsOn, withFreshDatabase } from '../support/engines.ts';
 import { formOf } from './fleet_form.ts';
 import { openGate } from './held_results.ts';
 
@@ -25,7 +26,7 @@ const insertHost = sql`with host as (
   insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
     allocation_ratio) values (1, 0, 1000, 0, 1, 1000, 1, 1)`;
 /** The statement of a claim: an allocation, and the next generation of the provider. */
-const claim = sql`with allocation as (
+const claim = sql<{ readonly xid: string }>`with allocation as (
     insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'c', 1)
   ), provider as (
     update resource_providers set generation = generation + 1 where id = 1
@@ -36,14 +37,26 @@ const retotal = sql`update inventories set total = total + 1 where resource_prov
 const much = sql`insert into provider_changes (provider_id, whole) select 1, true from generate_series(1, 3001)`;
 const effects: OwnWrite['effects'] = [{ providerId: 1, bump: 1, used: [{ classId: 0, delta: 1 }] }];
 
+/** Writes a claim. @returns its transaction */
+const claimed = async ({ kysely }: Database): Promise<string> => (await onlyRow(kysely, claim)).xid;
+
+/** What a test is about. The gate holds back what the fleet reads, and nothing else. */
+type Opened = { readonly database: Database; readonly fleet: FleetKeeper; readonly gate: ReturnType<typeof openGate> };
+
 /** Calls back with a fleet that has one host. */
-async function withHost(use: (opened: { database: Database; fleet: FleetKeeper }) => Promise<void>): Promise<void> {
-  await withFreshDatabase('embedded', async ({ settings }) => {
+async function withHost(use: (opened: Opened) => Promise<void>, engine: Engine = 'embedded'): Promise<void> {
+  await withFreshDatabase(engine, async ({ settings }) => {
     const database = await openDatabase(settings);
+    const gate = openGate();
     try {
       await insertHost.execute(database.kysely);
-      await use({ database, fleet: await openFleet(database) });
+      await use({
+        database,
+        gate,
+        fleet: await openFleet({ ...database, kysely: database.kysely.withPlugin(gate.plugin) }),
+      });
     } finally {
+      gate.open();
       await database.close();
     }
   });
@@ -55,8 +68,7 @@ for (const engine of engines) {
   test(`own writes are shown at once and counted once, among writes of other clients, on ${engine}`, async () => {
     await withFreshDatabase(engine, async ({ settings }) => {
       const database = await openDatabase(settings);
-      const run = async (statement: RawBuilder<unknown>) =>
-        (await statement.execute(database.kysely)).rows as readonly { readonly xid: string }[]; // `claim` names the column
+      const run = (statement: RawBuilder<unknown>) => statement.execute(database.kysely);
       const runs = runsOn(engine, 60);
       try {
         await insertHost.execute(database.kysely);
@@ -65,7 +77,7 @@ for (const engine of engines) {
           fc.asyncProperty(fc.array(fc.constantFrom(...steps), { minLength: 1, maxLength: 12 }), async (list) => {
             const fleet = await openFleet(database);
             const later: OwnWrite[] = [];
-            const own = async (): Promise<OwnWrite> => ({ xid: (await run(claim))[0]?.xid ?? '', effects });
+            const own = async (): Promise<OwnWrite> => ({ xid: await claimed(database), effects });
             const usage = () => fleet.known.byId.get(1)?.inventories[0]?.used ?? Number.NaN;
             for (const step of list) {
               if (step === 'own') {
@@ -103,62 +115,42 @@ for (const engine of engines) {
 }
 
 test('a read that waited for a refresh shows no own write after a write of another process that the refresh lacks', async () => {
-  await withFreshDatabase('postgresql', async ({ settings }) => {
-    const database = await openDatabase(settings);
-    const gate = openGate();
-    try {
-      await insertHost.execute(database.kysely);
-      const fleet = await openFleet({ ...database, kysely: database.kysely.withPlugin(gate.plugin) });
-      const usageIn = ({ byId }: Fleet) => byId.get(1)?.inventories[0]?.used;
-      const read = async () => {
-        const current = await fleet.fresh();
-        return { usage: usageIn(current), ownWrites: fleet.ownWrites };
-      };
-      const reads = await gate.whileClosed(() => read());
-      await claim.execute(database.kysely); // of another process
-      const { rows } = await claim.execute(database.kysely);
-      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
-      assert.ok(fleet.applyOwnWrite({ xid, effects }));
-      assert.equal(usageIn(fleet.known), 1, 'a claim is judged by all own writes');
-      gate.open();
-      assert.deepEqual(await Promise.all(reads), [{ usage: 0, ownWrites: [] }]);
-      await nextIteration();
-      assert.deepEqual([usageIn(fleet.known), fleet.ownWrites], [1, [xid]]);
-      assert.deepEqual(await read(), { usage: 2, ownWrites: [] });
-    } finally {
-      gate.open();
-      await database.close();
-    }
-  });
+  await withHost(async ({ database, fleet, gate }) => {
+    const usageIn = ({ byId }: Fleet) => byId.get(1)?.inventories[0]?.used;
+    const read = async () => {
+      const current = await fleet.fresh();
+      return { usage: usageIn(current), ownWrites: fleet.ownWrites };
+    };
+    const reads = await gate.whileClosed(() => read());
+    await claim.execute(database.kysely); // of another process
+    const xid = await claimed(database);
+    assert.ok(fleet.applyOwnWrite({ xid, effects }));
+    assert.equal(usageIn(fleet.known), 1, 'a claim is judged by all own writes');
+    gate.open();
+    assert.deepEqual(await Promise.all(reads), [{ usage: 0, ownWrites: [] }]);
+    await nextIteration();
+    assert.deepEqual([usageIn(fleet.known), fleet.ownWrites], [1, [xid]]);
+    assert.deepEqual(await read(), { usage: 2, ownWrites: [] });
+  }, 'postgresql');
 });
 
 test('what own writes freed is told, also where the next own write shows them again', async () => {
-  await withFreshDatabase('postgresql', async ({ settings }) => {
-    const database = await openDatabase(settings);
-    const gate = openGate();
-    try {
-      await insertHost.execute(database.kysely);
-      const fleet = await openFleet({ ...database, kysely: database.kysely.withPlugin(gate.plugin) });
-      const told: unknown[] = [];
-      fleet.watchRoom((freed) => told.push(freed));
-      // Any transaction will do: its effect need not be true.
-      const freeing = async (providerId: number): Promise<OwnWrite> => {
-        const { rows } = await claim.execute(database.kysely);
-        const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
-        return { xid, effects: [{ providerId, bump: 0, used: [{ classId: 0, delta: -1 }] }] };
-      };
-      const reads = await gate.whileClosed(() => fleet.fresh());
-      const [first, second] = [await freeing(1), await freeing(2)];
-      fleet.applyOwnWrite(first);
-      gate.open();
-      await Promise.all(reads);
-      fleet.applyOwnWrite(second);
-      assert.deepEqual(told, [[1], [1, 2]]);
-    } finally {
-      gate.open();
-      await database.close();
-    }
-  });
+  await withHost(async ({ database, fleet, gate }) => {
+    const told: unknown[] = [];
+    fleet.watchRoom((freed) => told.push(freed));
+    // Any transaction will do: its effect need not be true.
+    const freeing = async (providerId: number): Promise<OwnWrite> => {
+      const xid = await claimed(database);
+      return { xid, effects: [{ providerId, bump: 0, used: [{ classId: 0, delta: -1 }] }] };
+    };
+    const reads = await gate.whileClosed(() => fleet.fresh());
+    const [first, second] = [await freeing(1), await freeing(2)];
+    fleet.applyOwnWrite(first);
+    gate.open();
+    await Promise.all(reads);
+    fleet.applyOwnWrite(second);
+    assert.deepEqual(told, [[1], [1, 2]]);
+  }, 'postgresql');
 });
 
 test('what fails where own writes are shown again fails one refresh, and then everything is loaded', async () => {
@@ -186,8 +178,7 @@ test('what fails where own writes are shown again fails one refresh, and then ev
 
 test('a refresh replaces expected effects, right or wrong', async () => {
   await withHost(async ({ database, fleet }) => {
-    const { rows } = await claim.execute(database.kysely);
-    const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+    const xid = await claimed(database);
     fleet.applyOwnWrite({ xid, effects: [{ providerId: 1, bump: 5, used: [{ classId: 0, delta: 70 }] }] });
     const host = fleet.known.byId.get(1);
     assert.deepEqual([host?.generation, host?.inventories[0]?.used], [5, 70]);
@@ -200,8 +191,7 @@ test('a held snapshot shows no own write, and after a new load it counts as a wh
   await withHost(async ({ database, fleet }) => {
     const before = fleet.known.byId.get(1);
     const held = fleet.hold(() => assert.fail('so little must be kept'));
-    const { rows } = await claim.execute(database.kysely);
-    const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+    const xid = await claimed(database);
     fleet.applyOwnWrite({ xid, effects });
     const usages = () => [before, fleet.known.byId.get(1)].map((host) => host?.inventories[0]?.used);
     assert.deepEqual(usages(), [0, 1]);
@@ -228,8 +218,7 @@ test('many expected writes cause a refresh without a request', async () => {
   await withHost(async ({ database, fleet }) => {
     const { refreshes } = fleet.counts;
     for (let i = 0; i < 200; i++) {
-      const { rows } = await claim.execute(database.kysely);
-      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+      const xid = await claimed(database);
       fleet.applyOwnWrite({ xid, effects });
       await database.pollSockets();
     }
@@ -243,8 +232,7 @@ test('a few expected writes cause a refresh as well, some time after the last on
     const { refreshes } = fleet.counts;
     for (let written = 0; fleet.counts.refreshes === refreshes; written += 1) {
       assert.ok(written < 60, 'no refresh');
-      const { rows } = await claim.execute(database.kysely);
-      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+      const xid = await claimed(database);
       fleet.applyOwnWrite({ xid, effects });
       await sleep(50);
     }

@@ -3,7 +3,7 @@ import { type ConsumerState, readConsumers } from '../../../db/statements/claims
 import { haveTheSame } from '../../claims/write_batch.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { since } from '../../placement/microversions.ts';
-import { normalUuid } from '../../placement/uuid.ts';
+import { spellingsOf } from '../../placement/uuid.ts';
 import { badRequest } from '../../request/errors.ts';
 import { changedTooMuch, inPieces, mostWorkMs } from '../../request/turns.ts';
 import { untilDone } from '../../request/until_done.ts';
@@ -106,7 +106,7 @@ async function answerAtOneSnapshot(
   answer: (fleet: Fleet, allowed: (current: Fleet) => AllowedTrees) => Promise<Answer>,
 ): Promise<Answer> {
   // In each spelling that the database may have.
-  const named = [...new Set([...request.with, ...request.apartFrom].flatMap((uuid) => [uuid, normalUuid(uuid)]))];
+  const named = [...new Set([...request.with, ...request.apartFrom].flatMap(spellingsOf))];
   if (named.length === 0) return answer(await fleet.fresh(), () => allTrees);
   const read = () => repeatLostRaces(() => readConsumers(database, named));
   let before = await read();
@@ -114,8 +114,8 @@ async function answerAtOneSnapshot(
     const fresh = await fleet.fresh();
     const states = before;
     const made = await answer(fresh, (current) => {
-      const treesOf = (uuid: string) => heldTrees(current, providersOf(current, states.get(uuid)));
-      return allowedTreesOf(request, (uuid) => treesOf(uuid).union(treesOf(normalUuid(uuid))));
+      const treesOf = (uuid: string) => [...heldTrees(current, providersOf(current, states.get(uuid)))];
+      return allowedTreesOf(request, (uuid) => new Set(spellingsOf(uuid).flatMap(treesOf)));
     });
     let isSent = false;
     try {
