@@ -17,6 +17,7 @@ import * as usageHistory from './migrations/014_usage_history.ts';
 import * as replicaIdentities from './migrations/015_replica_identities.ts';
 import * as lookupsOfAllocations from './migrations/016_lookups_of_allocations.ts';
 import * as noCompilation from './migrations/017_no_compilation.ts';
+import * as deletionsWithoutRecord from './migrations/018_deletions_without_record.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -37,4 +38,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '015_replica_identities': replicaIdentities,
   '016_lookups_of_allocations': lookupsOfAllocations,
   '017_no_compilation': noCompilation,
+  '018_deletions_without_record': deletionsWithoutRecord,
 };

@@ -1046,7 +1046,7 @@ begin
         coalesce((select name from public.resource_classes where id = g.resource_class_id), g.class_name), g.amount, g.began_at, at.moment, at_end
       from gone g cross join at
       where g.began_at < at.moment and (g.begun_by is distinct from pg_current_xact_id() or g.began_at < now());
-  elsif not exists (
+  elsif (select count(*) from public.consumers where uuid = any(uuids)) = cardinality(uuids) and not exists (
     select from unnest(uuids) as uuid where strpos(current_setting('placement.ended_' || (hashtext(uuid) & 255), true), uuid) > 0
   ) then
     with logged as (insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)

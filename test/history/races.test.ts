@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { type RawBuilder, sql } from 'kysely';
 import { isLostRace } from '../../db/engine/failures.ts';
-import { assignOwners, pruneUsageRecords } from '../../db/statements/usage_history.ts';
+import { assignOwners, pruneUsageRecords, switchHistoryOn } from '../../db/statements/usage_history.ts';
 import { accepted } from '../support/requests.ts';
 import {
   checkHistory,
@@ -43,6 +43,18 @@ test('a deletion that waited for another writer leaves what the other writer has
     const rewritten = inserted(consumer, { [host1]: { VCPU: 2 } });
     await oneAfterTheOther(world, rewritten, sql`delete from allocations where consumer_id = ${consumer}`);
     assert.deepEqual(await differences(world), []);
+  });
+});
+
+test('a deletion of what a consumer without a record holds since before the history was on is not recorded again: postgresql', async () => {
+  await withWorld('postgresql', async (world) => {
+    const consumer = randomUUID();
+    const [insert = sql``] = inserted(consumer, { [host1]: { VCPU: 1 } });
+    await together(world, [insert]);
+    await switchHistoryOn(world.database);
+    const deletion = sql`delete from allocations where consumer_id = ${consumer}`;
+    await oneAfterTheOther(world, [deletion], insert);
+    assert.deepEqual(await recordLines(world, consumer), ['1 VCPU of 1 by : open']);
   });
 });
 

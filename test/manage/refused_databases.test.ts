@@ -274,7 +274,7 @@ test('the error for a role that owns the tables, but not the functions, says to 
         execute format('alter database %I owner to ${role}', current_database());
       end $$;
       alter function etag_parts reset jit;
-      delete from kysely_migration where name = '017_no_compilation'`,
+      delete from kysely_migration where name >= '017_no_compilation'`,
     );
     const { code, stderr } = await sync(as);
     assert.equal(code, 77);

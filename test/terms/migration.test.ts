@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { Migration } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { migrationNames } from '../../db/schema/executed_migrations.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { migrations } from '../../db/schema/migrations.ts';
 import { postgresqlServer } from '../support/engines.ts';
@@ -85,20 +86,7 @@ test('while the trigger of a half-way database is replaced, readers of consumers
       await early.query('begin');
       await early.query('select from consumers');
       const applied = await Promise.all([database, other].map((each) => migrateToLatest(each)));
-      assert.deepEqual(applied.flat().toSorted(), [
-        '006_changed_parts',
-        '007_uptime',
-        name,
-        '009_tokens',
-        '010_limits',
-        '011_waiting',
-        '012_consumer_names',
-        '013_changed_consumers',
-        '014_usage_history',
-        '015_replica_identities',
-        '016_lookups_of_allocations',
-        '017_no_compilation',
-      ]);
+      assert.deepEqual(applied.flat().toSorted(), migrationNames.slice(migrationNames.indexOf('006_changed_parts')));
       await early.query('commit');
       await late.query('delete from consumers');
       assert.equal((await late.query('select from consumer_terms')).rowCount, 0);
