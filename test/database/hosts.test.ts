@@ -18,6 +18,7 @@ import { killServer, promote, requireStandby, startPrimary, startStandby } from 
 import { createDatabase, type PostgresqlServer } from '../support/postgresql.ts';
 import { requestsTo } from '../support/requests.ts';
 import { testConfig } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 suite('several servers in one URL', () => {
   let primary: PostgresqlServer;
@@ -46,6 +47,16 @@ suite('several servers in one URL', () => {
   const silent = (): number => (silence.address() as net.AddressInfo).port; // it listens on a port
   const urlFor = (ports: readonly number[], parameters = '', database = name): string =>
     `postgresql://postgres:hunter2@${ports.map((port) => `127.0.0.1:${port}`).join(',')}/${database}?${parameters}`;
+
+  /** The code of the message by which a client asks for TLS. */
+  const sslRequest = 80_877_103;
+
+  /** Lets the primary answer a connection. @param first what the client has sent so far */
+  const forwardToPrimary = (socket: net.Socket, first: Buffer): void => {
+    const server = net.connect(portOf(primary), '127.0.0.1').on('error', () => {});
+    server.write(first);
+    socket.pipe(server).pipe(socket);
+  };
 
   /** Calls back with the database that the URL leads to. */
   async function withDatabase<T>(connection: string, use: (database: Database) => Promise<T>): Promise<T> {
@@ -111,6 +122,9 @@ suite('several servers in one URL', () => {
     const [first, second] = [portOf(primary), portOf(standby)];
     assert.equal(await reached(urlFor([first], 'sslmode=prefer&uselibpqcompat=true')), first);
     assert.equal(await reached(urlFor([nothing, second], 'sslmode=prefer&uselibpqcompat=true')), second);
+    // Two attempts on the standby do not use up the one on the primary.
+    const primaryOnly = 'sslmode=prefer&uselibpqcompat=true&target_session_attrs=primary';
+    assert.equal(await reached(urlFor([second, first], primaryOnly)), first);
     const { code, stderr } = await versionAt(urlFor([first], 'sslmode=require'));
     assert.match(
       stderr,
@@ -119,8 +133,52 @@ suite('several servers in one URL', () => {
     assert.equal(code, 69);
   });
 
+  test('sslmode=prefer asks for TLS again after a connection without TLS failed', async () => {
+    const sockets = new Set<net.Socket>();
+    let firsts: string[] = [];
+    let isBroken = false;
+    const unsecured = net.createServer((socket) => {
+      sockets.add(socket);
+      socket
+        .on('error', () => {})
+        .once('data', (first) => {
+          const asksForTls = first.readInt32BE(4) === sslRequest;
+          firsts.push(asksForTls ? 'with TLS' : 'without TLS');
+          if (asksForTls) socket.end('N');
+          else if (isBroken) socket.destroy();
+          else forwardToPrimary(socket, first);
+        });
+    });
+    await new Promise<void>((resolve) => unsecured.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = unsecured.address() as net.AddressInfo; // it listens on a port
+      await withDatabase(urlFor([port], 'sslmode=prefer&uselibpqcompat=true'), async ({ kysely }) => {
+        const ask = () => sql`select`.execute(kysely);
+        const cutOff = () => {
+          for (const socket of sockets) socket.destroy();
+          firsts = [];
+        };
+        const askedFirst = async (): Promise<string | undefined> => {
+          await ask().catch(() => {}); // the connection may be found to be broken only now
+          return firsts[0];
+        };
+        await ask();
+        cutOff();
+        await until('the next connection begins without TLS', async () => (await askedFirst()) === 'without TLS');
+        isBroken = true;
+        cutOff();
+        await until('such a connection fails', async () => (await askedFirst()) === 'without TLS');
+        isBroken = false;
+        firsts = [];
+        await until('there is another connection', async () => (await askedFirst()) !== undefined);
+        assert.deepEqual(firsts, ['with TLS', 'without TLS']);
+      });
+    } finally {
+      unsecured.close();
+    }
+  });
+
   test('sslmode=prefer takes a server without TLS where the handshake fails, as libpq does', async () => {
-    const sslRequest = 80_877_103;
     const secured = net.createServer((socket) => {
       socket
         .on('error', () => {})
@@ -130,9 +188,7 @@ suite('several servers in one URL', () => {
             socket.once('data', () => socket.end('this is no TLS'));
             return;
           }
-          const server = net.connect(portOf(primary), '127.0.0.1').on('error', () => {});
-          server.write(first);
-          socket.pipe(server).pipe(socket);
+          forwardToPrimary(socket, first);
         });
     });
     await new Promise<void>((resolve) => secured.listen(0, '127.0.0.1', resolve));
