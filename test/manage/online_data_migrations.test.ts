@@ -123,6 +123,26 @@ test('an old allocation that sorts before the searched ones gets its consumer in
     }
   }));
 
+test('a consumer that another process has migrated meanwhile is not counted, and the rest is migrated', () =>
+  withFreshDatabase(anyEngine, async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      const { id } = await insertOldProvider(database, 'old');
+      await insertOldAllocations(database, id, newUuids(9));
+      const [one, other] = [1, 2].map(() =>
+        createIncompleteConsumers(database, { projectId: 'old-project', userId: 'old-user' }),
+      );
+      assert.ok(one !== undefined && other !== undefined);
+      assert.deepEqual(await one.runBatch(1), { found: 1, done: 1 }, 'and it has found the other eight');
+      assert.deepEqual(await other.runBatch(5), { found: 5, done: 5 });
+      assert.deepEqual(await one.runBatch(50), { found: 3, done: 3 });
+      assert.deepEqual(await other.runBatch(50), { found: 0, done: 0 });
+      assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
+    } finally {
+      await database.close();
+    }
+  }));
+
 test('an online data migration of a read-only database says what to do', async () => {
   await withCommands('postgresql', 'migrated', async ({ run, config: { connection = '' } }) => {
     const database = new URL(connection).pathname.slice(1);
