@@ -70,7 +70,7 @@ test('a worker that is killed under load is replaced, and each failed request su
   });
 });
 
-test('SIGTERM under load, to one worker or to all processes, breaks no request', async () => {
+test('SIGTERM under load, to one worker or to all processes, breaks no request, nor do SIGINT and SIGHUP to workers', async () => {
   await withWorkers(2, async (service, world) => {
     const stock = await buildStockAt(service.url);
     const load = startLoad([service.url], stock, 12);
@@ -79,8 +79,13 @@ test('SIGTERM under load, to one worker or to all processes, breaks no request',
     process.kill(pid, 'SIGTERM');
     await until('another process in its place', () => service.pids().get(1) !== pid);
     assert.deepEqual(load.broken, []);
+    // As a terminal does. What these signals mean is for the primary alone.
+    for (const signal of ['SIGINT', 'SIGHUP']) {
+      for (const each of service.pids().values()) process.kill(each, signal);
+    }
     const before = load.answered();
     await until('more answers', () => load.answered() > before + 100);
+    assert.deepEqual(load.broken, []);
     const ended = end(service);
     for (const each of service.pids().values()) process.kill(each, 'SIGTERM');
     await ended;
