@@ -28,8 +28,14 @@ export async function serveAsWorker(): Promise<void> {
     config = { ...config, osloPolicy: settings };
     return [];
   };
-  let renewLog = (settings: Config['default']): void => {
-    config = { ...config, default: settings };
+  const log = openLog(config.default, worker);
+  const { logger, health: logHealth } = log;
+  const renewLog = (settings: Config['default']): void => {
+    try {
+      log.renew(settings);
+    } catch (err) {
+      logger.error({ err }, 'SIGHUP: the log of this worker stays as it was');
+    }
   };
   let close = async (): Promise<void> => {};
   let ending = false;
@@ -69,15 +75,6 @@ export async function serveAsWorker(): Promise<void> {
   process.on('SIGINT', () => {});
   process.on('SIGHUP', () => {});
 
-  const log = openLog(config.default, worker);
-  const { logger, health: logHealth } = log;
-  renewLog = (settings) => {
-    try {
-      log.renew(settings);
-    } catch (err) {
-      logger.error({ err }, 'SIGHUP: the log of this worker stays as it was');
-    }
-  };
   const service = await openService(config, { logger, logHealth, gathering, tlsEndsMs: () => tls && endOf(tls) }).catch(
     (error: unknown) => {
       // The reason is also on standard error, but with a log file an operator reads only the file.

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { appendFile, writeFile } from 'node:fs/promises';
 import http from 'node:http';
+import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { version } from '../../src/config/version.ts';
@@ -178,5 +179,21 @@ test('if no worker starts, the start ends with exit code 1, and the embedded dat
           'single process. Set [placement_database] connection, or leave it at 1 worker.\n',
       ],
     );
+  });
+});
+
+test('an address where another program listens ends the start with the exit code that it has without workers', async () => {
+  await withCommands('postgresql', 'migrated', async ({ folder, configFile }) => {
+    const other = net.createServer();
+    await once(other.listen(0, '127.0.0.1'), 'listening');
+    try {
+      const { port } = other.address() as net.AddressInfo; // it listens on a port
+      const args = ['--config-file', configFile, '--workers', '2', '--port', String(port)];
+      const { code, stderr } = await runToEnd('placement-api', args, folder);
+      assert.equal(code, 71);
+      assert.match(stderr, new RegExp(`^placement-api: .*:${port}: another program listens there`));
+    } finally {
+      other.close();
+    }
   });
 });
