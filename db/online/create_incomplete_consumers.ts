@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { utcNow } from '../engine/time.ts';
 import { ensureOwners } from '../statements/claims/ensure_owners.ts';
-import { allUsagesAreDoubtful } from '../statements/claims/project_usages.ts';
 import { givingWay, type OnlineMigration } from './online_migration.ts';
 
 /** The configured project and user for consumers whose real ones were never recorded. */
@@ -83,12 +82,9 @@ async function readWindow({ kysely }: Database, after: string | undefined): Prom
  * Locks the allocations, so that they cannot be deleted meanwhile. A consumer whose allocations are deleted already
  * gets no record: so no consumer without allocations is created. The allocations are looked up separately for each
  * consumer, so that no plan reads the whole table, however old its statistics are.
- *
- * The allocations were counted without a project, and have one from now on.
  */
 const createConsumers = (owner: IncompleteOwner, uuids: readonly string[]) =>
   sql<{ readonly id: number }>`
-    with doubtful as (${allUsagesAreDoubtful})
     insert into consumers (uuid, project_id, user_id, generation, created_at)
     select distinct wanted.uuid, p.id, u.id, 0, ${utcNow}
     from unnest(${uuids}::text[]) as wanted (uuid)

@@ -18,6 +18,7 @@ import * as replicaIdentities from './migrations/015_replica_identities.ts';
 import * as lookupsOfAllocations from './migrations/016_lookups_of_allocations.ts';
 import * as noCompilation from './migrations/017_no_compilation.ts';
 import * as deletionsWithoutRecord from './migrations/018_deletions_without_record.ts';
+import * as usagesOfRecords from './migrations/019_usages_of_records.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -39,4 +40,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '016_lookups_of_allocations': lookupsOfAllocations,
   '017_no_compilation': noCompilation,
   '018_deletions_without_record': deletionsWithoutRecord,
+  '019_usages_of_records': usagesOfRecords,
 };

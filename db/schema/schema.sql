@@ -1422,6 +1422,28 @@ AS $function$begin
   return null;
 end$function$;
 
+CREATE OR REPLACE FUNCTION public.usages_of_deleted_records()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if current_setting('placement.usages', true) is distinct from 'counted' and exists (select from public.usage_counting) then
+    insert into public.doubtful_usages select null::integer where exists (
+      select from old_rows r where exists (select from public.allocations a where a.consumer_id = r.uuid offset 0));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.usages_of_made_records()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if current_setting('placement.usages', true) is distinct from 'counted' and exists (select from public.usage_counting) then
+    insert into public.doubtful_usages select distinct project_id from new_rows union all select null::integer where exists (
+      select from new_rows r where exists (select from public.allocations a where a.consumer_id = r.uuid offset 0));
+  end if;
+  return null;
+end$function$;
+
 CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.allocations FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
 
 CREATE TRIGGER log_delete AFTER DELETE ON public.allocations REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_deleted();
@@ -1465,6 +1487,10 @@ CREATE TRIGGER usage_insert AFTER INSERT ON public.consumers REFERENCING NEW TAB
 CREATE TRIGGER usage_owner AFTER UPDATE OF uuid, project_id, user_id, consumer_type_id ON public.consumers FOR EACH ROW WHEN (((old.project_id IS DISTINCT FROM new.project_id) OR (old.user_id IS DISTINCT FROM new.user_id) OR (old.consumer_type_id IS DISTINCT FROM new.consumer_type_id) OR ((old.uuid)::text IS DISTINCT FROM (new.uuid)::text))) EXECUTE FUNCTION record_owner_changed();
 
 CREATE TRIGGER usage_truncate AFTER TRUNCATE ON public.consumers FOR EACH STATEMENT EXECUTE FUNCTION record_truncated();
+
+CREATE TRIGGER usages_deleted AFTER DELETE ON public.consumers REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION usages_of_deleted_records();
+
+CREATE TRIGGER usages_made AFTER INSERT ON public.consumers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION usages_of_made_records();
 
 CREATE TRIGGER usages_moved AFTER UPDATE OF project_id, consumer_type_id ON public.consumers FOR EACH ROW WHEN (((old.project_id IS DISTINCT FROM new.project_id) OR (old.consumer_type_id IS DISTINCT FROM new.consumer_type_id))) EXECUTE FUNCTION usages_moved();
 

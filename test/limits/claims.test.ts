@@ -274,6 +274,26 @@ test('old allocations without a consumer record count for the configured project
   });
 });
 
+test('a record that another program makes or deletes for a consumer with allocations changes what its project uses', async () => {
+  await withHost(anyEngine, async ({ send, service, claim, used }) => {
+    const { kysely } = service.database;
+    const old = randomUUID();
+    accepted(await limit(send, { resources: { PGPU: 10 }, consumers: { all: 5 } }));
+    accepted(await claim({ PGPU: 1 }));
+    await sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
+      select id, (select id from resource_classes where name = 'PGPU'), ${old}, 6 from resource_providers`.execute(
+      kysely,
+    );
+    assert.deepEqual(await used(), { PGPU: 1, all: 1 });
+    await sql`insert into consumers (uuid, project_id, user_id, generation)
+      select ${old}, project_id, user_id, 0 from consumers`.execute(kysely);
+    assert.deepEqual(await used(), { PGPU: 7, all: 2 });
+    refused(await claim({ PGPU: 4 }), /it has 7, and the request asks for 4 more/);
+    await sql`delete from consumers where uuid = ${old}`.execute(kysely);
+    assert.deepEqual(await used(), { PGPU: 1, all: 1 });
+  });
+});
+
 for (const engine of engines) {
   test(`${engine}: without the last limit the counting stops, and the next first limit counts again`, async () => {
     await withHost(engine, async ({ send, service, claim, used }) => {
