@@ -12,7 +12,7 @@ test('"provider tree" draws a tree that is deeper than the stack, and writes it 
   await withTestService(anyEngine, {}, async (service) => {
     await sql`insert into resource_providers (id, uuid, name, generation, root_provider_id, parent_provider_id)
       select n, lpad(n::text, 8, '0') || '-0000-4000-8000-000000000000', 'provider ' || n, 0, 1, nullif(n - 1, 0)
-      from generate_series(1, ${depth}::integer) as n`.execute(service.database.kysely);
+      from generate_series(1, ${depth}::integer) as n`.execute(service.database.unlimited);
     const { url, close } = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 100 });
     try {
       const run = async (...more: readonly string[]) => {
