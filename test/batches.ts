@@ -72,7 +72,7 @@ const alone = ['run', 'candidates/explosion', 'give_back_memory', 'fleet/compari
  * So many files share a process, which imports what they use once: a second of CPU time. It is a compromise: the fewer, the better are the
  * cores used at the end of a run.
  */
-const mostInOne = 40;
+const mostInOne = 8;
 
 const matches = (file: string, names: readonly string[]): boolean =>
   names.some((name) => (name.endsWith('/') ? file.startsWith(`test/${name}`) : file === `test/${name}.test.ts`));
@@ -89,7 +89,7 @@ export function lanesOf(files: readonly string[]): Lanes {
   const lane = (members: readonly string[]): readonly Batch[] => {
     const byFolder = Map.groupBy(
       members.filter((file) => !isSingle(file)),
-      () => 'test',
+      (file) => path.dirname(file),
     );
     return inOrder([
       ...members.filter(isSingle).map(single),
