@@ -44,8 +44,8 @@ type UsageRecord = {
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
  * that its databases are adopted as they are. This service adds `provider_changes`, `provider_changes_horizon`,
  * `inventory_changes`, `consumer_terms`, `consumer_names`, `former_consumers`, `cells`, `services`, `tokens`, `limits`,
- * `usage_counting`, `project_usages`, `doubtful_usages`, `waiting`, `waiting_processes`, `usage_history`, `open_usage_records`, `usage_records`,
- * `resource_provider_etags` and the columns `etag`.
+ * `deleted_limits`, `usage_counting`, `project_usages`, `doubtful_usages`, `waiting`, `waiting_processes`, `usage_history`,
+ * `open_usage_records`, `usage_records`, `resource_provider_etags` and the columns `etag`.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {
@@ -226,7 +226,7 @@ export type Tables = {
   readonly waiting: {
     /** In the order in which the claims of a line came. */
     readonly number: Generated<string>;
-    /** A hash of the consumers. */
+    /** The hash of the project and the consumers. */
     readonly claim: string;
     readonly consumers: readonly string[];
     /** The name of each, or null; null if the claim names none. */

@@ -7,12 +7,13 @@ import { qualifyNames } from '../qualified_names.ts';
  * raises the generation, and so the consumer has no term any more. When it deletes the consumer, a trigger removes the term.
  *
  * Former consumers: how many generations the removed consumers with a UUID had together. The record of a new consumer
- * begins at generation 1, as in OpenStack Placement. From microversion 1.40 on the sum is added where the generation is shown
+ * begins at generation 1, as in OpenStack Placement. From microversion 2.1 on the sum is added where the generation is shown
  * and where it is compared. So a client that knows a former consumer has a generation that the new consumer never has.
  *
  * The same trigger writes them, so that deletions by other programs and older releases count as well. Each former consumer counts one more
- * than its last generation, because OpenStack Placement also makes records with generation 0. Who removes a record that was never
- * seen, or truncates the table of consumers, leaves no former ones.
+ * than its last generation, because OpenStack Placement also makes records with generation 0. A statement that sets
+ * `placement.former_consumers` to `none`, because no client has seen the record that it removes, adds none; a truncation of the table of
+ * consumers removes all.
  *
  * In the end the functions of triggers, and those that they call, name tables and each other with their schema (see qualified_names.ts).
  * Rows that are restored without their tables (`pg_dump --data-only`), or that come by logical replication, run triggers with an empty

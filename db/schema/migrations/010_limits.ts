@@ -6,18 +6,18 @@ import { qualifyNames } from '../qualified_names.ts';
  * Limits of projects, and what projects use, which claims are judged by while limits exist.
  *
  * - `limits`: a row for each project that has explicit values; the project '' is for the defaults. The values are by name, because a
- * limit   is kept while its class is deleted. If a class is renamed, a trigger renames its limits.
- * - `deleted_limits`: the last generation of the values of a project that were deleted. The next ones continue from there, so that no
- *   client takes   them for those that it has seen.
+ *   limit is kept while its class is deleted. If a class is renamed, a trigger renames its limits.
+ * - `deleted_limits`: the last generation of the values of a project that were deleted. The next values continue from there, so that no
+ *   client takes them for the deleted values.
  * - `usage_counting` has a row while usages are counted: from before the first limit is stored until the last one is deleted. `is_counted`
- * says   that what was there before has been counted as well.
+ *   says that what was there before has been counted as well.
  * - `project_usages`: rows that add up to what the consumers of a project use, by their type: amounts, each with its class; the amounts
  *   whose class is null add up to the number of consumers that have something. A null project is for allocations without a consumer
  *   record. The statements of this service that change allocations add rows in the same transaction. No row is updated, so no two writers
  *   wait for each other.
  * - `doubtful_usages`: projects whose rows may be wrong, and must be corrected before they are relied on; null means all. Triggers add a
- * row   where a statement changes allocations or owners and adds nothing to `project_usages` itself. Other programs and older releases have
- * such statements. A trigger cannot add to `project_usages`: it finds no owner where the statement deletes the consumer as well.
+ *   row where a statement changes allocations or owners and adds nothing to `project_usages` itself. Other programs and older releases have
+ *   such statements. A trigger cannot add to `project_usages`: it finds no owner where the statement deletes the consumer as well.
  *
  * A change of the first two tables is logged in both change logs, for all processes: in `provider_changes` with the bit 64 in `parts`,
  * and in `inventory_changes` as a row about all providers. So a claim that was judged before fails its guard.

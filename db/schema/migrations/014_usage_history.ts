@@ -8,11 +8,11 @@ import { qualifyNames } from '../qualified_names.ts';
  * - `usage_history` has a row while the history is on. `is_complete`: the allocations from before the switch are recorded, too. With
  *   `until` it was switched off then: triggers record nothing more, and the open records are being closed as of that time.
  * - `open_usage_records`: what is held now. In any one snapshot they add up to the allocations of that snapshot, by consumer, provider,
- * class   and owner. The owner is null for allocations without a consumer record. `provider_uuid` and the names are as they were at the
- * beginning.   `begun_by` is the transaction that began the record.
+ *   class and owner. The owner is null for allocations without a consumer record. `provider_uuid` and the names are as they were at the
+ *   beginning. `begun_by` is the transaction that began the record.
  * - `usage_records`: what was held. Rows are added, and removed when they are old; only the transaction that has ended a record may change
- * it.   `ended` says why: `released`, `rewritten` (another amount at the same provider), `moved` (the same class at another provider),
- * `term`,   `owner`, or null where the history was switched off.
+ *   it. `ended` says why: `released`, `rewritten` (another amount at the same provider), `moved` (the same class at another provider),
+ *   `term`, `owner`, or null where the history was switched off.
  *
  * Triggers write all of it, whichever program writes allocations and consumers. They do not read what a statement did, but compare what its
  * consumers hold with their open records: so it does not matter in which order the triggers of a statement fire, nor how often.
