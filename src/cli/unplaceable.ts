@@ -7,7 +7,7 @@ import { drawnAll, type TextTable } from './table.ts';
 /** Consumers that are placed together, all or none, each by the same query. */
 export type GangSize = { readonly count?: number | undefined; readonly apart?: true | undefined };
 
-/** The largest number of trees that the service returns, and the number that is shown. */
+/** The largest number of trees that the service returns below 2.9, and the number that is shown. */
 const mostCounted = 100;
 const mostShown = 10;
 

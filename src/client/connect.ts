@@ -31,7 +31,7 @@ export type ConnectOptions<Version extends string = string, Oldest extends Micro
   readonly endpoint?: string | undefined;
   /** A token, or an `Auth` that gets tokens. */
   readonly auth: Auth | string;
-  /** `1.N` or `latest`: the only version to use. If absent, client and server negotiate the newest that both know. */
+  /** `1.N`, `2.N` or `latest`: the only version to use. If absent, client and server negotiate the newest that both know. */
   readonly version?: Version | undefined;
   /** For negotiation: the oldest version that the program can work with. Default: 1.0. */
   readonly oldest?: Oldest | undefined;

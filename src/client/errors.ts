@@ -1,5 +1,6 @@
 /**
- * Every error of this client: an {@link ApiError}, {@link VersionError}, {@link ConnectionError} or {@link AuthError}.
+ * Every error of this client: an {@link ApiError}, {@link VersionError}, {@link ConnectionError} or {@link AuthError}; a plain
+ * `PlacementError` where an answer is not one of a placement service.
  */
 export class PlacementError extends Error {
   override readonly name: string = 'PlacementError';
