@@ -25,6 +25,7 @@ export type EmbeddedOrigin = {
   readonly inMemory?: () => Promise<Embedded>;
 };
 
+/** The folder of an embedded database, and the source of a new one. */
 export type EmbeddedSettings = EmbeddedOrigin & {
   /** The folder, which is created if it does not exist; the folder that it is in must exist. `memory://` stores nothing. */
   readonly embeddedPath: string;

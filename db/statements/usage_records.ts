@@ -209,6 +209,7 @@ export const totalKeys = [
   'month',
   'day',
 ] as const;
+/** A key of the sums. */
 export type TotalKey = (typeof totalKeys)[number];
 
 /** The sum of the amounts, each times the hours for which it was held. */
@@ -294,6 +295,7 @@ export async function sumUsage(
 /** Whether the history is on; `closing`: it was switched off, and not all records are closed yet. */
 export type HistoryState = 'on' | 'closing' | 'off';
 
+/** Reads the state of the history, which is the same for all processes of a database. */
 export async function readHistoryState({ kysely }: Pick<Database, 'kysely'>): Promise<HistoryState> {
   const { rows } = await sql<{ readonly isOn: boolean }>`select until is null as "isOn" from usage_history`.execute(
     kysely,
