@@ -162,15 +162,15 @@ function firstChange(
   });
 }
 
-/** Takes a seat for a request that follows changes. @throws ApiError 429 where all seats are taken, and no other client has more seats */
+/** Takes a seat for a request that follows changes. @throws ApiError 429 where all seats are taken, and no other client has at least 2 more */
 function takeSeat(request: ApiRequest, { config, followers }: Dependencies): FollowerSeat {
   const client = clientOf(request, config);
   const seat = followers.takeSeat(client);
   if (seat !== undefined) return seat;
   throw new ApiError(
     429,
-    `${config.changes.maxFollowers} clients follow changes by this process already, as many as may, and no user has more of these places ` +
-      `than ${client}, which has ${followers.seatsOf(client)}. Please retry later.`,
+    `${config.changes.maxFollowers} clients follow changes by this process already, as many as may. Another user loses a place only if it has at ` +
+      `least 2 more than ${client}, which has ${followers.seatsOf(client)}. Please retry later.`,
     { headers: { 'retry-after': '5' } },
   );
 }

@@ -267,7 +267,7 @@ test('users of two projects who are called the same have two shares of the seats
     const refused = ofSpeech().then(({ status }) => assert.notEqual(status, 429));
     const refusal = await Promise.race(many);
     assert.equal(refusal.status, 429, 'well before its time is over');
-    assert.match(refusal.text, /user default of project vision has no place/);
+    assert.match(refusal.text, /no place for another one of user default of project vision/);
     const projects = async () => (await listed()).map((each) => at(each, 'project_id')).toSorted();
     await until('speech has one', async () => `${await projects()}` === 'speech,vision');
     service.endWaits();

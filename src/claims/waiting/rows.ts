@@ -30,6 +30,7 @@ export type WaitingRows = {
   settled(): Promise<void>;
 };
 
+/** Opens the rows of the claims that wait at a process, which is named by its id. */
 export function openWaitingRows(
   database: Database,
   process: string,

@@ -28,6 +28,7 @@ export type Wait = {
  */
 type WaitState = 'entering' | 'in line' | 'waiting' | 'under way' | 'settled';
 
+/** A claim that may wait, from its request to its answer. */
 export type Waiter = {
   claim: Claim;
   readonly wait: Wait;
@@ -127,6 +128,7 @@ export function newWaiter(
 const keyOf = ({ consumers }: Claim, { owner }: Wait): string =>
   hash('sha256', JSON.stringify([owner.projectId, inOrderOfUuids(consumers).map(({ uuid }) => uuid)]), 'hex');
 
+/** The consumers of a claim, sorted by their UUIDs. */
 export const inOrderOfUuids = (consumers: Claim['consumers']): Claim['consumers'] =>
   consumers.toSorted((one, other) => (one.uuid < other.uuid ? -1 : 1));
 
@@ -168,6 +170,6 @@ export const processEnds = (): ApiError =>
 export const tooMany = ({ wait: { client } }: Waiter): ApiError =>
   new ApiError(
     429,
-    `As many claims wait at this process as may ([placement] max_waiting), and ${client} has no place among them. Please retry later.`,
+    `As many claims wait at this process as may ([placement] max_waiting), and there is no place for another one of ${client}. Please retry later.`,
     { headers: { 'retry-after': '5' } },
   );

@@ -84,7 +84,7 @@ export function openWaiting(
   const process = randomUUID();
   let count = 0;
   let hasEnded = false;
-  /** By the hashes of their consumers. */
+  /** By the hashes of their projects and consumers. */
   const waiters = new Map<string, Waiter>();
   /** The claims that are about to be judged and written. */
   const underWay = new Set<Waiter>();

@@ -34,9 +34,9 @@ export type Followers = {
   /** The entries of the log from a position to the position that the fleet shows. */
   since(position: Position, interest: Interest): Promise<Delivery | 'expired'>;
   /**
-   * Takes a seat. If no seat is free, the client with most seats loses its youngest seat.
+   * Takes a seat. If no seat is free, the client with most seats loses its youngest seat, if it has at least 2 more than this client.
    *
-   * @returns undefined if no seat is free, and no client has more seats than this one
+   * @returns undefined if no seat is free, and no client has at least 2 more than this client
    */
   takeSeat(client: string): FollowerSeat | undefined;
   /** How many seats a client has. */
