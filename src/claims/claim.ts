@@ -99,6 +99,7 @@ export type ClaimRights = {
   readonly uncounted?: UncountedRights | undefined;
 };
 
+/** The consumer types that do not count for limits, and for which owners the caller may leave consumers with such a type. */
 export type UncountedRights = {
   readonly types: readonly string[];
   allows(owner: Owner): boolean;

@@ -294,6 +294,7 @@ const capacityReasons: ReadonlySet<RefusalReason> = new Set([
   'no candidates',
   'limit',
 ]);
+/** Whether a claim was refused for such a reason. */
 export const isByCapacity = ({ reason }: ClaimRefused): boolean => capacityReasons.has(reason);
 
 /** Whether some consumers have the same allocations, at the same generations, in two reads. */

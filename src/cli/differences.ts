@@ -57,6 +57,7 @@ export function listDifference(before: readonly string[], after: readonly string
   };
 }
 
+/** Whether two lists have the same texts, in any order. @param form two texts with the same form are the same */
 export function isSameList(before: readonly string[], after: readonly string[], form = asItIs): boolean {
   const { added, removed } = listDifference(before, after, form);
   return added.length === 0 && removed.length === 0;

@@ -23,6 +23,7 @@ export async function readHeld(placement: Placement, consumer: string): Promise<
   return { ...held, secondsLeft: Math.max(1, Math.ceil((Date.parse(held.expires_at) - nowMs) / 1000)) };
 }
 
+/** Whether a consumer has allocations. */
 export const hasSomething = (held: Held | undefined): boolean =>
   held !== undefined && Object.keys(held.allocations).length > 0;
 

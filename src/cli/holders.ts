@@ -17,6 +17,7 @@ export function holderCount(holdings: readonly Holding[]): string {
 /** The columns of `holdingsTable`. */
 export const holdingColumns = ['consumer', 'name', 'project', 'type', 'provider', 'resources'];
 
+/** A line for each holding. */
 export const holdingsTable = (holdings: readonly Holding[]): TextTable => ({
   head: holdingColumns,
   rows: holdings.map(({ consumer, name, project_id, consumer_type, resource_provider, resources }) => [

@@ -3,6 +3,7 @@ import { escapeControls } from '../text/print.ts';
 /** The forms in which a command prints its result. */
 export const outputFormats = ['table', 'json', 'csv', 'value'] as const;
 
+/** One of these forms. */
 export type OutputFormat = (typeof outputFormats)[number];
 
 /** One cell. Numbers are aligned to the right. */

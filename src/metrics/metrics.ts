@@ -355,4 +355,5 @@ const refusalReasons = [
   'TLS handshake',
   'other host',
 ] as const;
+/** One of these reasons. */
 export type RefusedBefore = (typeof refusalReasons)[number];

@@ -25,6 +25,7 @@ export type ProviderWrites = {
 /** The largest number of writes in one transaction: their providers stay locked until it ends. */
 const batchLimit = 64;
 
+/** Opens the queue of writes of providers. Writes that come at the same time are written in one transaction. */
 export function openProviderWrites(database: Database, fleet: FleetKeeper): ProviderWrites {
   const keysOf = (id: number | undefined): string[] => (id === undefined ? [] : [String(id)]);
   const perform = inBatches<ProviderWrite, Fleet | undefined>(

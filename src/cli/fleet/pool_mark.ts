@@ -11,6 +11,7 @@ export const poolPattern = /^[a-z0-9_]{1,200}$/;
 /** The trait of the providers that files of this pool have created. */
 export const markOfPool = (pool: string): string => prefix + pool.toUpperCase();
 
+/** Whether a trait is the mark of a pool. */
 export const isPoolMark = (trait: string): boolean => trait.startsWith(prefix);
 
 /** The pool of a provider; undefined for a provider that no file has created. */
