@@ -29,7 +29,7 @@ const show = (page: Page, state: 'visible' | 'hidden') =>
      document.dispatchEvent(new Event('visibilitychange'))`,
   );
 
-test('ten tabs behind another one do not keep it from its data', async (t) => {
+test('ten hidden tabs do not keep the shown tab from its data', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
   await withPage(browser, served.url, async (first) => {

@@ -33,14 +33,14 @@ test('a UNIX socket that is gone with its server is an unavailable database', as
   assert.equal(failureKind(error), 'unavailable');
 });
 
-test('so is a server whose certificate has expired, or that has no TLS', () => {
+test('a server whose certificate has expired, or that has no TLS, is an unavailable database', () => {
   const expired = Object.assign(new Error('certificate has expired'), { code: 'CERT_HAS_EXPIRED' });
   for (const error of [expired, new Error('The server does not support SSL connections')]) {
     assert.equal(failureKind(error), 'unavailable', error.message);
   }
 });
 
-test('a missing file of the service, and a mistake of the program, are none', () => {
+test('a missing file of the service, or a mistake of the program, is no unavailable database', () => {
   const file = Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT', syscall: 'open' });
   for (const error of [file, new TypeError('x is undefined')]) assert.equal(failureKind(error), undefined);
 });
@@ -103,7 +103,7 @@ test('each SQLSTATE has its meaning: for the client, for the connection, and for
   }
 });
 
-test('what lost a race is repeated, ten times at most, and nothing else is', async () => {
+test('an operation that lost a race is done ten times at most, and one with another error once', async () => {
   for (const [code, times] of [
     ['40P01', 10],
     ['40001', 10],

@@ -138,7 +138,7 @@ test(
 );
 
 test(
-  'it goes on where that answer is lost, and the service is unavailable for most of the term, or for longer',
+  'the scheduler continues if the service is away after that for most of the term, or for longer',
   { skip: withoutPython },
   () =>
     onPool(async ({ url, run }) => {

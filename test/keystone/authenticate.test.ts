@@ -218,7 +218,7 @@ suite('the token of the service', () => {
     });
   });
 
-  test('also with a wrong password, and the log says what to correct, without the password', async () => {
+  test('with a wrong password the request gets 503, and the log says what to correct, without the password', async () => {
     await withKeystone({ password: 'guess-4711' }, async ({ standIn, outcome, logged }) => {
       assert.equal(await outcome(standIn.issue()), unavailable);
       assert.match(logged.join(), /warn: .*does not accept the service user.*\[keystone_authtoken\]/);

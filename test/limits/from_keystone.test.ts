@@ -147,7 +147,7 @@ test('a project whose limits the API has set since keeps them', async () => {
   });
 });
 
-test('the classes that limits may be of are read', async () => {
+test('the names of classes that an import reads are those of the fleet', async () => {
   await withTestService(anyEngine, {}, async ({ database, fleet }) => {
     const names = await readClassNames(database);
     assert.deepEqual(names.toSorted(), [...fleet.known.classes.byName.keys()].toSorted());

@@ -122,7 +122,7 @@ for (const [engine, workers] of [...engines.map((engine) => [engine, 1] as const
     ));
 }
 
-test('a token can be required there too, and a page that rebinds its host name is refused', () =>
+test('a token can be required on [metrics] port too, and a page that rebinds its host name is refused', () =>
   withTestService(anyEngine, { metrics: { requireToken: true, port: 9778 } }, async ({ app, metricsApp }) => {
     assert.ok(metricsApp);
     const ask = async (headers: Readonly<Record<string, string>>) =>

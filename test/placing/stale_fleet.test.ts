@@ -51,7 +51,7 @@ test('a consumer stays out of a tree below which another process has moved what 
   });
 });
 
-test('the same where the neighbour is a plain consumer of the same claim', async () => {
+test('a consumer stays out of that tree also where its neighbour is a plain consumer of the same claim', async () => {
   await afterMove(
     async () => {},
     async ({ send }, { held, to }) => {

@@ -25,7 +25,7 @@ test('a secret in the logs is found in each of its forms, and in pieces', () => 
   assert.deepEqual(logs.unexpected, ['Unexpected error']);
 });
 
-test('a 500 is counted also if only the logs have it, and refusals are no service', async () => {
+test('a 500 is counted also if only the logs have it, and a refusal does not end a time without service', async () => {
   const logs = openLogs(() => []);
   const ledger = openLedger(logs, () => []);
   const request = { method: 'GET', path: '/traits', microversion: 1000 } as const;
