@@ -1,7 +1,7 @@
 import { namesSince } from '../../src/client/claim.ts';
 import { optional } from '../../src/client/filters.ts';
 import type { Holding, HoldingQuery } from '../../src/client/holdings.ts';
-import { answered, pathOf } from '../../src/client/operation.ts';
+import { asking, pathOf } from '../../src/client/operation.ts';
 import { placement } from '../session.ts';
 import { uuidOf } from '../uuid.ts';
 import type { HolderFilter } from './holder_filter.ts';
@@ -25,7 +25,7 @@ export async function readHoldings(filter: HolderFilter, signal: AbortSignal): P
     ([name, value]) => optional(name, value),
   );
   const operation = { method: 'GET', path: pathOf('holdings'), since: namesSince, query } as const;
-  const { holdings, holdings_links: links = [] } = await answered<Answer>(placement.call(operation, { signal }));
+  const { holdings, holdings_links: links = [] } = await asking(placement.call)<Answer>(operation, { signal });
   return { holdings, next: markerOf(links[0]?.href), provider: found.provider };
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { ConsumerAllocations, Placement } from '../client/index.ts';
-import { answered, pathOf } from '../client/operation.ts';
+import { pathOf } from '../client/operation.ts';
 import type { NamedConsumer } from './consumer_argument.ts';
 
 /** The allocations of a consumer, and the remaining seconds of its term; undefined for a consumer without a term. */
@@ -16,10 +16,10 @@ export type OwnerOptions = {
 
 /** Reads the allocations of a consumer. The rest of its term is by the clock of the service: the clock of this machine may be wrong. */
 export async function readHeld(placement: Placement, consumer: string): Promise<Held> {
-  const reply = await placement.call({ method: 'GET', path: pathOf('allocations', consumer) });
-  const held = await answered<ConsumerAllocations>(Promise.resolve(reply));
+  const { body, headers } = await placement.call({ method: 'GET', path: pathOf('allocations', consumer) });
+  const held = body as ConsumerAllocations; // as the API has it
   if (held.expires_at == null) return { ...held, secondsLeft: undefined };
-  const nowMs = Date.parse(reply.headers.get('date') ?? '') || Date.now();
+  const nowMs = Date.parse(headers.get('date') ?? '') || Date.now();
   return { ...held, secondsLeft: Math.max(1, Math.ceil((Date.parse(held.expires_at) - nowMs) / 1000)) };
 }
 

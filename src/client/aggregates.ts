@@ -1,5 +1,5 @@
 import { type Microversion, type RequestSince, type Since, versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
+import { type Ask, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** The aggregates that a provider is in, by UUID. */
 export type Aggregates<Version extends Microversion = Microversion> = {
@@ -24,22 +24,20 @@ const since = versionNumber('1.1');
 const guardedSince = versionNumber('1.19');
 
 /** Makes the calls about aggregates. */
-export function aggregateCalls<Version extends Microversion>(call: Call): AggregateCalls<Version> {
+export function aggregateCalls<Version extends Microversion>(ask: Ask): AggregateCalls<Version> {
   const path = (provider: string) => pathOf('resource_providers', provider, 'aggregates');
   return {
-    show: (provider, options) => answered(call({ method: 'GET', path: path(provider), since }, options)),
+    show: (provider, options) => ask({ method: 'GET', path: path(provider), since }, options),
     set: (provider, aggregates, options) =>
-      answered(
-        call(
-          {
-            method: 'PUT',
-            path: path(provider),
-            since,
-            body: (version) => (version >= guardedSince ? aggregates : aggregates.aggregates),
-            repeatable: (version) => version >= guardedSince,
-          },
-          options,
-        ),
+      ask(
+        {
+          method: 'PUT',
+          path: path(provider),
+          since,
+          body: (version) => (version >= guardedSince ? aggregates : aggregates.aggregates),
+          repeatable: (version) => version >= guardedSince,
+        },
+        options,
       ),
   };
 }

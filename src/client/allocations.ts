@@ -3,8 +3,7 @@ import type { Resources } from './filters.ts';
 import type { NewInventories } from './inventories.ts';
 import { type Microversion, type Since, versionNumber } from './microversions.ts';
 import {
-  answered,
-  type Call,
+  type Ask,
   type CallOptions,
   type ClaimOptions,
   isGuarded,
@@ -138,11 +137,11 @@ const sinceOf = (
   );
 
 /** Makes the calls about allocations. */
-export function allocationCalls<Version extends Microversion>(call: Call): AllocationCalls<Version> {
+export function allocationCalls<Version extends Microversion>(ask: Ask): AllocationCalls<Version> {
   return {
-    show: (consumer, options) => answered(call({ method: 'GET', path: root + pathOf(consumer) }, options)),
+    show: (consumer, options) => ask({ method: 'GET', path: root + pathOf(consumer) }, options),
     set: async (consumer, claim, options) =>
-      void (await call(
+      ask(
         {
           method: 'PUT',
           path: root + pathOf(consumer),
@@ -151,9 +150,9 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
           repeatable: isGuardedAt,
         },
         options,
-      )),
+      ),
     setMany: async (claims, options) =>
-      void (await call(
+      ask(
         {
           method: 'POST',
           path: root,
@@ -162,20 +161,18 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
           repeatable: isGuardedAt,
         },
         options,
-      )),
+      ),
     place: (consumer, placing, options) =>
-      answered(
-        call(
-          {
-            method: 'PUT',
-            path: root + pathOf(consumer),
-            since: sinceOf(placingSince, options, [placing]),
-            body: (version) => ({ ...placingBody(placing, version), ...wishesOf(options) }),
-            repeatable: isGuarded,
-            waitMs: options?.waitMs,
-          },
-          options,
-        ),
+      ask(
+        {
+          method: 'PUT',
+          path: root + pathOf(consumer),
+          since: sinceOf(placingSince, options, [placing]),
+          body: (version) => ({ ...placingBody(placing, version), ...wishesOf(options) }),
+          repeatable: isGuarded,
+          waitMs: options?.waitMs,
+        },
+        options,
       ),
     placeMany: async (claims, options) => {
       const body = (version: number) =>
@@ -183,7 +180,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
           consumer,
           isPlacing(claim) ? placingBody(claim, version) : claimBody(claim, version),
         ]);
-      const reply = await call(
+      const placed = await ask<{ readonly [consumer: string]: Placed } | undefined>(
         {
           method: 'POST',
           path: root,
@@ -195,18 +192,17 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
         options,
       );
       // Without a consumer by query the answer has no body.
-      return reply.status === 204 ? {} : answered(Promise.resolve(reply));
+      return placed ?? {};
     },
-    delete: async (consumer, options) =>
-      void (await call({ method: 'DELETE', path: root + pathOf(consumer) }, options)),
+    delete: (consumer, options) => ask({ method: 'DELETE', path: root + pathOf(consumer) }, options),
   };
 }
 
 /** Moves inventories and the allocations on them in one step. From 1.30. */
 export const reshapeCall =
-  <Version extends Microversion>(call: Call) =>
+  <Version extends Microversion>(ask: Ask) =>
   async ({ inventories, allocations }: Reshape<Version>, options?: ClaimOptions): Promise<void> =>
-    void (await call(
+    ask(
       {
         method: 'POST',
         path: pathOf('reshaper'),
@@ -215,4 +211,4 @@ export const reshapeCall =
         repeatable: isGuardedAt,
       },
       options,
-    ));
+    );

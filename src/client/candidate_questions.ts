@@ -1,7 +1,7 @@
 import { candidateParameters } from './candidates.ts';
 import { allOptional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { type Ask, type CallOptions, pathOf } from './operation.ts';
 import type { UnlimitedQuery } from './placing.ts';
 
 /** A provider by UUID and name. */
@@ -94,20 +94,19 @@ export type CandidateQuestions = {
 const since = versionNumber('2.3');
 
 /** Makes the calls for questions about candidates. */
-export function candidateQuestions(call: Call): CandidateQuestions {
-  const ask = <Answer>(
+export function candidateQuestions(ask: Ask): CandidateQuestions {
+  const answerTo = <Answer>(
     question: string,
     query: UnlimitedQuery,
     more: Readonly<Record<string, string | number | undefined>>,
     options: CallOptions | undefined,
   ) => {
     const path = pathOf('allocation_candidates', question);
-    return answered<Answer>(
-      call({ method: 'GET', path, since, query: [...candidateParameters(query), ...allOptional(more)] }, options),
-    );
+    const parameters = [...candidateParameters(query), ...allOptional(more)];
+    return ask<Answer>({ method: 'GET', path, since, query: parameters }, options);
   };
   return {
-    explain: ({ nearest, tree, ...query }, options) => ask('explanation', query, { nearest, tree }, options),
-    count: ({ max, top, ...query }, options) => ask('count', query, { max, top }, options),
+    explain: ({ nearest, tree, ...query }, options) => answerTo('explanation', query, { nearest, tree }, options),
+    count: ({ max, top, ...query }, options) => answerTo('count', query, { max, top }, options),
   };
 }

@@ -1,7 +1,7 @@
 import type { Mappings } from './claim.ts';
 import { filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
 import { type Microversion, type Since, versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, type Parameter, pathOf } from './operation.ts';
+import { type Ask, type CallOptions, type Parameter, pathOf } from './operation.ts';
 
 /**
  * A query: resources and traits that any providers of a tree may have together, and groups that each need one provider.
@@ -69,11 +69,11 @@ const sameSubtreeSince = versionNumber('1.36');
 const treesSince = versionNumber('2.4');
 
 /** Makes the call for allocation candidates. */
-export const candidatesCall = <Version extends Microversion>(call: Call): CandidatesCall<Version> =>
+export const candidatesCall = <Version extends Microversion>(ask: Ask): CandidatesCall<Version> =>
   async function candidates(query, options) {
     const path = pathOf('allocation_candidates');
-    const reply = await call({ method: 'GET', path, since, query: candidateParameters(query) }, options);
-    const body = await answered<WireCandidates<Version>>(Promise.resolve(reply));
+    const operation = { method: 'GET', path, since, query: candidateParameters(query) } as const;
+    const body = await ask<WireCandidates<Version>>(operation, options);
     return { ...body, allocation_requests: body.allocation_requests.map(byProvider) };
   };
 

@@ -1,7 +1,7 @@
 import { ApiError, ConnectionError } from './errors.ts';
 import { optional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { answered, type Call, pathOf } from './operation.ts';
+import { type Ask, pathOf } from './operation.ts';
 import { pause } from './send.ts';
 
 /** A part of a provider. */
@@ -72,28 +72,26 @@ const pauseMs = 5_000;
 const marginMs = 30_000;
 
 /** Makes the call that follows changes. */
-export function changesCall(call: Call): ChangesCall {
+export function changesCall(ask: Ask): ChangesCall {
   const read = (
     token: string | undefined,
     mayWait: boolean,
     { parts, resource_class, in_tree, waitSeconds = 30, signal }: FollowOptions,
   ) =>
-    answered<ChangesAnswer>(
-      call(
-        {
-          method: 'GET',
-          path: pathOf('changes'),
-          since,
-          query: [
-            ...optional('since', token),
-            ...optional('parts', parts?.join(','), parts?.includes('consumers') ? sinceConsumers : undefined),
-            ...optional('resource_class', resource_class, sinceNarrowed),
-            ...optional('in_tree', in_tree, sinceNarrowed),
-          ],
-          ...(token === undefined || !mayWait ? {} : { headers: { Prefer: `wait=${waitSeconds}` } }),
-        },
-        { signal, deadlineMs: waitSeconds * 1000 + marginMs },
-      ),
+    ask<ChangesAnswer>(
+      {
+        method: 'GET',
+        path: pathOf('changes'),
+        since,
+        query: [
+          ...optional('since', token),
+          ...optional('parts', parts?.join(','), parts?.includes('consumers') ? sinceConsumers : undefined),
+          ...optional('resource_class', resource_class, sinceNarrowed),
+          ...optional('in_tree', in_tree, sinceNarrowed),
+        ],
+        ...(token === undefined || !mayWait ? {} : { headers: { Prefer: `wait=${waitSeconds}` } }),
+      },
+      { signal, deadlineMs: waitSeconds * 1000 + marginMs },
     );
   return async function* (options = {}) {
     let token = options.since;

@@ -10,7 +10,7 @@ import { type HoldingCalls, holdingCalls } from './holdings.ts';
 import { type InventoryCalls, inventoryCalls } from './inventories.ts';
 import { type LimitCalls, limitCalls } from './limits.ts';
 import type { From, Microversion } from './microversions.ts';
-import type { Call, CallOptions, ClaimOptions } from './operation.ts';
+import { asking, type Call, type CallOptions, type ClaimOptions } from './operation.ts';
 import { type ProviderSummaryCalls, providerSummaryCalls } from './provider_summaries.ts';
 import { type ProviderCalls, providerCalls } from './providers.ts';
 import { type ResourceClassCalls, resourceClassCalls } from './resource_classes.ts';
@@ -103,26 +103,27 @@ export function connect(options: ConnectOptions): Placement {
     attempts,
     fetch: options.fetch ?? globalThis.fetch,
   });
+  const ask = asking(call);
   return {
-    providers: providerCalls(call),
-    inventories: inventoryCalls(call),
-    providerTraits: providerTraitCalls(call),
-    aggregates: aggregateCalls(call),
-    usages: usageCalls(call),
-    allocations: allocationCalls(call),
-    consumers: consumerCalls(call),
-    holdings: holdingCalls(call),
-    usageRecords: usageRecordCalls(call),
-    providerSummaries: providerSummaryCalls(call),
-    candidates: candidatesCall(call),
-    candidateQuestions: candidateQuestions(call),
-    changes: changesCall(call),
-    tokens: tokenCalls(call),
-    limits: limitCalls(call),
-    waiting: waitingCalls(call),
-    reshape: reshapeCall(call),
-    traits: traitCalls(call),
-    resourceClasses: resourceClassCalls(call),
+    providers: providerCalls(call, ask),
+    inventories: inventoryCalls(ask),
+    providerTraits: providerTraitCalls(ask),
+    aggregates: aggregateCalls(ask),
+    usages: usageCalls(ask),
+    allocations: allocationCalls(ask),
+    consumers: consumerCalls(ask),
+    holdings: holdingCalls(ask),
+    usageRecords: usageRecordCalls(ask),
+    providerSummaries: providerSummaryCalls(ask),
+    candidates: candidatesCall(ask),
+    candidateQuestions: candidateQuestions(ask),
+    changes: changesCall(ask),
+    tokens: tokenCalls(ask),
+    limits: limitCalls(ask),
+    waiting: waitingCalls(ask),
+    reshape: reshapeCall(ask),
+    traits: traitCalls(call, ask),
+    resourceClasses: resourceClassCalls(call, ask),
     serverVersion: serverVersionCall(call),
     call,
   };

@@ -1,7 +1,7 @@
 import { namesSince, termsSince } from './claim.ts';
 import { allOptional, optional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, isGuarded, listed, pathOf, type WriteOptions } from './operation.ts';
+import { type Ask, type CallOptions, isGuarded, listed, pathOf, type WriteOptions } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** The project, user and type of a consumer. */
@@ -95,7 +95,7 @@ export const consumersSince = versionNumber('2.2');
 const root = pathOf('consumers');
 
 /** Makes the calls about consumers. */
-export function consumerCalls(call: Call): ConsumerCalls {
+export function consumerCalls(ask: Ask): ConsumerCalls {
   const page: ConsumerCalls['page'] = async (asked = {}, options) => {
     const { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker } = asked;
     const { expiring_before, name, name_contains } = asked;
@@ -106,39 +106,33 @@ export function consumerCalls(call: Call): ConsumerCalls {
       ...optional('name', name, namesSince),
       ...optional('name_contains', name_contains, namesSince),
     ];
-    const reply = call({ method: 'GET', path: root, since: consumersSince, query }, options);
-    return listed(reply, 'consumers');
+    return listed(ask, 'consumers', { since: consumersSince, query }, options);
   };
   return {
     page,
     list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)),
-    show: (uuid, options) =>
-      answered(call({ method: 'GET', path: root + pathOf(uuid), since: consumersSince }, options)),
+    show: (uuid, options) => ask({ method: 'GET', path: root + pathOf(uuid), since: consumersSince }, options),
     set: (uuid, { project_id, user_id, consumer_type, consumer_generation, name }, options) =>
-      answered(
-        call(
-          {
-            method: 'PUT',
-            path: root + pathOf(uuid),
-            since: name === undefined ? consumersSince : namesSince,
-            body: () => ({ project_id, user_id, consumer_type, consumer_generation, name }),
-            repeatable: isGuarded,
-          },
-          options,
-        ),
+      ask(
+        {
+          method: 'PUT',
+          path: root + pathOf(uuid),
+          since: name === undefined ? consumersSince : namesSince,
+          body: () => ({ project_id, user_id, consumer_type, consumer_generation, name }),
+          repeatable: isGuarded,
+        },
+        options,
       ),
     setTerm: (uuid, { expires_in, consumer_generation }, options) =>
-      answered(
-        call(
-          {
-            method: 'PUT',
-            path: `${root}${pathOf(uuid, 'term')}`,
-            since: termsSince,
-            body: () => ({ expires_in, consumer_generation }),
-            repeatable: isGuarded,
-          },
-          options,
-        ),
+      ask(
+        {
+          method: 'PUT',
+          path: `${root}${pathOf(uuid, 'term')}`,
+          since: termsSince,
+          body: () => ({ expires_in, consumer_generation }),
+          repeatable: isGuarded,
+        },
+        options,
       ),
   };
 }

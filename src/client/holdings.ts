@@ -2,7 +2,7 @@ import type { NamedProvider } from './candidate_questions.ts';
 import { namesSince } from './claim.ts';
 import type { ConsumerOwner, ConsumerQuery } from './consumers.ts';
 import { allOptional, type Resources } from './filters.ts';
-import { type Call, type CallOptions, listed, pathOf } from './operation.ts';
+import { type Ask, type CallOptions, listed } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** What a consumer holds of one provider. */
@@ -39,14 +39,13 @@ export type HoldingCalls = {
 };
 
 /** Makes the calls about holdings. */
-export function holdingCalls(call: Call): HoldingCalls {
+export function holdingCalls(ask: Ask): HoldingCalls {
   const page: HoldingCalls['page'] = async (asked = {}, options) => {
     const { project_id, user_id, consumer_type, name_contains, resource_provider, in_tree, resource_class } = asked;
     const { limit, marker } = asked;
     const owner = { project_id, user_id, consumer_type, name_contains };
     const query = allOptional({ ...owner, resource_provider, in_tree, resource_class, limit, marker });
-    const reply = call({ method: 'GET', path: pathOf('holdings'), since: namesSince, query }, options);
-    return listed(reply, 'holdings');
+    return listed(ask, 'holdings', { since: namesSince, query }, options);
   };
   return { page, list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)) };
 }

@@ -1,13 +1,5 @@
 import { type Microversion, versionNumber } from './microversions.ts';
-import {
-  answered,
-  type Call,
-  type CallOptions,
-  isGuarded,
-  pathOf,
-  type Tagged,
-  type WriteOptions,
-} from './operation.ts';
+import { type Ask, type CallOptions, isGuarded, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** The inventory of one resource class. Its capacity is `(total - reserved) * allocation_ratio`. */
 export type Inventory = {
@@ -70,21 +62,18 @@ export type InventoryCalls<Version extends Microversion = Microversion> = {
 const deleteAllSince = versionNumber('1.5');
 
 /** Makes the calls about inventories. */
-export function inventoryCalls<Version extends Microversion>(call: Call): InventoryCalls<Version> {
+export function inventoryCalls<Version extends Microversion>(ask: Ask): InventoryCalls<Version> {
   const path = (provider: string, ...more: readonly string[]) =>
     pathOf('resource_providers', provider, 'inventories', ...more);
   return {
-    list: (provider, options) => answered(call({ method: 'GET', path: path(provider) }, options)),
+    list: (provider, options) => ask({ method: 'GET', path: path(provider) }, options),
     set: (provider, body, options) =>
-      answered(call({ method: 'PUT', path: path(provider), body: () => body, repeatable: isGuarded }, options)),
-    deleteAll: async (provider, options) =>
-      void (await call({ method: 'DELETE', path: path(provider), since: deleteAllSince }, options)),
-    show: (provider, name, options) => answered(call({ method: 'GET', path: path(provider, name) }, options)),
-    add: (provider, body, options) =>
-      answered(call({ method: 'POST', path: path(provider), body: () => body }, options)),
+      ask({ method: 'PUT', path: path(provider), body: () => body, repeatable: isGuarded }, options),
+    deleteAll: (provider, options) => ask({ method: 'DELETE', path: path(provider), since: deleteAllSince }, options),
+    show: (provider, name, options) => ask({ method: 'GET', path: path(provider, name) }, options),
+    add: (provider, body, options) => ask({ method: 'POST', path: path(provider), body: () => body }, options),
     replace: (provider, name, body, options) =>
-      answered(call({ method: 'PUT', path: path(provider, name), body: () => body, repeatable: isGuarded }, options)),
-    delete: async (provider, name, options) =>
-      void (await call({ method: 'DELETE', path: path(provider, name) }, options)),
+      ask({ method: 'PUT', path: path(provider, name), body: () => body, repeatable: isGuarded }, options),
+    delete: (provider, name, options) => ask({ method: 'DELETE', path: path(provider, name) }, options),
   };
 }

@@ -1,6 +1,6 @@
 import { allOptional, optional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, isGuarded, listed, pathOf, type WriteOptions } from './operation.ts';
+import { type Ask, type CallOptions, isGuarded, listed, pathOf, type WriteOptions } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** A limit as the service shows it. */
@@ -73,23 +73,22 @@ const root = pathOf('limits');
 const defaults = pathOf('default_limits');
 
 /** Makes the calls about limits. */
-export function limitCalls(call: Call): LimitCalls {
+export function limitCalls(ask: Ask): LimitCalls {
   const page: LimitCalls['page'] = async ({ limit, marker } = {}, options) => {
-    const reply = call({ method: 'GET', path: root, since, query: allOptional({ limit, marker }) }, options);
-    return listed(reply, 'limits');
+    return listed(ask, 'limits', { since, query: allOptional({ limit, marker }) }, options);
   };
   const put = <Shown>(path: string, body: object, options: WriteOptions | undefined): Promise<Shown> =>
-    answered(call({ method: 'PUT', path, since, body: () => body, repeatable: isGuarded }, options));
+    ask({ method: 'PUT', path, since, body: () => body, repeatable: isGuarded }, options);
   const remove = (path: string, { generation, ...options }: LimitDeletion = {}): Promise<void> =>
-    answered(call({ method: 'DELETE', path, since, query: optional('generation', generation) }, options));
+    ask({ method: 'DELETE', path, since, query: optional('generation', generation) }, options);
   return {
     page,
     list: (options) => allPages((more) => page(more, options)),
-    show: (projectId, options) => answered(call({ method: 'GET', path: root + pathOf(projectId), since }, options)),
+    show: (projectId, options) => ask({ method: 'GET', path: root + pathOf(projectId), since }, options),
     set: (projectId, { resources = {}, consumers = {}, generation }, options) =>
       put(root + pathOf(projectId), { resources, consumers, generation }, options),
     delete: (projectId, options) => remove(root + pathOf(projectId), options),
-    showDefaults: (options) => answered(call({ method: 'GET', path: defaults, since }, options)),
+    showDefaults: (options) => ask({ method: 'GET', path: defaults, since }, options),
     setDefaults: ({ resources = {}, consumers = {}, generation }, options) =>
       put(defaults, { resources, consumers, generation }, options),
     deleteDefaults: (options) => remove(defaults, options),

@@ -138,17 +138,29 @@ export function queryText(query: readonly Parameter[]): string {
 }
 
 /**
- * Returns the body of an answer with the type that the API has at this version. It trusts the server and checks
+ * Sends an operation and returns the body of the answer with the type that the API has at this version. It trusts the server and checks
  * nothing.
  */
-export async function answered<Answer>(reply: Promise<Reply>): Promise<Answer> {
-  return (await reply).body as Answer;
-}
+export type Ask = <Answer>(operation: Operation, options?: WriteOptions) => Promise<Answer>;
+
+/** Makes the function that returns bodies from the one that returns whole answers. */
+export const asking =
+  (call: Call): Ask =>
+  async <Answer>(operation: Operation, options?: WriteOptions) =>
+    (await call(operation, options)).body as Answer;
+
+/** Reads a list whose path is its name. @throws as for `listIn` */
+export const listed = async <Item>(
+  ask: Ask,
+  name: string,
+  operation: Pick<Operation, 'since' | 'query'>,
+  options: CallOptions | undefined,
+): Promise<readonly Item[]> =>
+  listIn<Item>(await ask({ method: 'GET', path: pathOf(name), ...operation }, options), name);
 
 /** The list under a key of an answer. @throws PlacementError where there is none: then it is not the service that has answered */
-export async function listed<Item>(reply: Promise<Reply>, key: string): Promise<readonly Item[]> {
-  const body = await answered<{ readonly [name: string]: Item[] } | undefined>(reply);
-  const list = body?.[key];
+export function listIn<Item>(body: unknown, key: string): readonly Item[] {
+  const list = (body as { readonly [name: string]: Item[] } | undefined)?.[key]; // a body is an object, or there is none
   if (Array.isArray(list)) return list;
   throw new PlacementError(`The answer has no ${key}: it is not that of a placement service. Check the endpoint.`);
 }

@@ -1,6 +1,6 @@
 import { consumersSince } from './consumers.ts';
 import { allOptional, filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
-import { type Call, type CallOptions, listed, pathOf } from './operation.ts';
+import { type Ask, type CallOptions, listed } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** A provider with all its data. */
@@ -47,7 +47,7 @@ const since = {
 };
 
 /** Makes the calls about whole providers. */
-export function providerSummaryCalls(call: Call): ProviderSummaryCalls {
+export function providerSummaryCalls(ask: Ask): ProviderSummaryCalls {
   const page: ProviderSummaryCalls['page'] = async (asked = {}, options) => {
     const { uuids, required, member_of, in_tree, limit, marker } = asked;
     if (uuids?.length === 0) return [];
@@ -56,9 +56,7 @@ export function providerSummaryCalls(call: Call): ProviderSummaryCalls {
       ...filterParameters({ required, member_of, in_tree }, since),
       ...allOptional({ limit, marker }),
     ];
-    const path = pathOf('provider_summaries');
-    const reply = call({ method: 'GET', path, since: consumersSince, query }, options);
-    return listed(reply, 'provider_summaries');
+    return listed(ask, 'provider_summaries', { since: consumersSince, query }, options);
   };
   return {
     page,

@@ -1,6 +1,6 @@
 import { allOptional, filterParameters, type ProviderFilter, type Resources } from './filters.ts';
 import { type Microversion, type RequestSince, type Since, versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, listed, pathOf, type Tagged, type WriteOptions } from './operation.ts';
+import { type Ask, type Call, type CallOptions, listed, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** A resource provider: a host, a NUMA node, a device, a pool. */
 export type Provider<Version extends Microversion = Microversion> = {
@@ -69,27 +69,24 @@ const filtersSince = {
 const root = pathOf('resource_providers');
 
 /** Makes the calls about providers. */
-export function providerCalls<Version extends Microversion>(call: Call): ProviderCalls<Version> {
+export function providerCalls<Version extends Microversion>(call: Call, ask: Ask): ProviderCalls<Version> {
   const show = (uuid: string, options?: CallOptions) =>
-    answered<Provider<Version>>(call({ method: 'GET', path: root + pathOf(uuid) }, options));
+    ask<Provider<Version>>({ method: 'GET', path: root + pathOf(uuid) }, options);
   return {
     list: async ({ name, uuid, ...filter } = {}, options) => {
       const query = [...allOptional({ name, uuid }), ...filterParameters(filter, filtersSince)];
-      const reply = call({ method: 'GET', path: root, query }, options);
-      return listed<Provider<Version>>(reply, 'resource_providers');
+      return listed<Provider<Version>>(ask, 'resource_providers', { query }, options);
     },
     show,
     create: async (provider, options) => {
       const reply = await call({ method: 'POST', path: root, ...nested(provider) }, options);
       // Up to 1.19 the answer has no body, but a header with the URL of the provider.
-      if (reply.body !== undefined) return answered<Provider<Version>>(Promise.resolve(reply));
+      if (reply.body !== undefined) return reply.body as Provider<Version>; // as the API has it at this version
       return show(reply.headers.get('location')?.split('/').at(-1) ?? '', options);
     },
-    update: (uuid, change, options) =>
-      answered(call({ method: 'PUT', path: root + pathOf(uuid), ...nested(change) }, options)),
-    delete: async (uuid, options) => void (await call({ method: 'DELETE', path: root + pathOf(uuid) }, options)),
-    allocations: (uuid, options) =>
-      answered(call({ method: 'GET', path: root + pathOf(uuid, 'allocations') }, options)),
+    update: (uuid, change, options) => ask({ method: 'PUT', path: root + pathOf(uuid), ...nested(change) }, options),
+    delete: (uuid, options) => ask({ method: 'DELETE', path: root + pathOf(uuid) }, options),
+    allocations: (uuid, options) => ask({ method: 'GET', path: root + pathOf(uuid, 'allocations') }, options),
   };
 }
 

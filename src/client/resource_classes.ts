@@ -1,5 +1,5 @@
 import { type Microversion, versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, listed, pathOf, type Tagged, type WriteOptions } from './operation.ts';
+import { type Ask, type Call, type CallOptions, listed, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** From 1.2 on. */
 export type ResourceClassCalls<Version extends Microversion = Microversion> = {
@@ -26,15 +26,13 @@ const lastRename = versionNumber('1.6');
 const root = pathOf('resource_classes');
 
 /** Makes the calls about resource classes. */
-export function resourceClassCalls<Version extends Microversion>(call: Call): ResourceClassCalls<Version> {
+export function resourceClassCalls<Version extends Microversion>(call: Call, ask: Ask): ResourceClassCalls<Version> {
   return {
     list: async (options) => {
-      const reply = call({ method: 'GET', path: root, since }, options);
-      return (await listed<ResourceClass>(reply, 'resource_classes')).map(({ name }) => name);
+      return (await listed<ResourceClass>(ask, 'resource_classes', { since }, options)).map(({ name }) => name);
     },
-    show: (name, options) => answered(call({ method: 'GET', path: root + pathOf(name), since }, options)),
-    create: async (name, options) =>
-      void (await call({ method: 'POST', path: root, since, body: () => ({ name }) }, options)),
+    show: (name, options) => ask({ method: 'GET', path: root + pathOf(name), since }, options),
+    create: (name, options) => ask({ method: 'POST', path: root, since, body: () => ({ name }) }, options),
     ensure: async (name, options) => {
       const path = root + pathOf(name);
       const reply = await call({ method: 'PUT', path, since: lastRename + 1, repeatable: () => true }, options);
@@ -42,10 +40,8 @@ export function resourceClassCalls<Version extends Microversion>(call: Call): Re
     },
     rename: (name, newName, options) => {
       const path = root + pathOf(name);
-      return answered(
-        call({ method: 'PUT', path, since, until: lastRename, body: () => ({ name: newName }) }, options),
-      );
+      return ask({ method: 'PUT', path, since, until: lastRename, body: () => ({ name: newName }) }, options);
     },
-    delete: async (name, options) => void (await call({ method: 'DELETE', path: root + pathOf(name), since }, options)),
+    delete: (name, options) => ask({ method: 'DELETE', path: root + pathOf(name), since }, options),
   };
 }

@@ -1,6 +1,6 @@
 import { allOptional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, listed, pathOf } from './operation.ts';
+import { type Ask, type CallOptions, listed, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** A token of the service, without the token itself. */
@@ -49,27 +49,24 @@ const tokensSince = versionNumber('2.7');
 const root = pathOf('tokens');
 
 /** Makes the calls about tokens. */
-export function tokenCalls(call: Call): TokenCalls {
+export function tokenCalls(ask: Ask): TokenCalls {
   const page: TokenCalls['page'] = async ({ project_id, user_id, limit, marker } = {}, options) => {
     const query = allOptional({ project_id, user_id, limit, marker });
-    const reply = call({ method: 'GET', path: root, since: tokensSince, query }, options);
-    return listed(reply, 'tokens');
+    return listed(ask, 'tokens', { since: tokensSince, query }, options);
   };
   return {
     page,
     list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)),
     create: ({ user_id, project_id, roles, expires_in }, options) =>
-      answered(
-        call(
-          {
-            method: 'POST',
-            path: root,
-            since: tokensSince,
-            body: () => ({ user_id, project_id, roles, ...(expires_in === undefined ? {} : { expires_in }) }),
-          },
-          options,
-        ),
+      ask(
+        {
+          method: 'POST',
+          path: root,
+          since: tokensSince,
+          body: () => ({ user_id, project_id, roles, ...(expires_in === undefined ? {} : { expires_in }) }),
+        },
+        options,
       ),
-    delete: (id, options) => answered(call({ method: 'DELETE', path: root + pathOf(id), since: tokensSince }, options)),
+    delete: (id, options) => ask({ method: 'DELETE', path: root + pathOf(id), since: tokensSince }, options),
   };
 }

@@ -3,7 +3,7 @@ import { allOptional } from './filters.ts';
 import type { Guarded } from './inventories.ts';
 import { type Microversion, versionNumber } from './microversions.ts';
 import {
-  answered,
+  type Ask,
   type Call,
   type CallOptions,
   isGuarded,
@@ -45,12 +45,11 @@ const since = versionNumber('1.6');
 const root = pathOf('traits');
 
 /** Makes the calls about traits. */
-export function traitCalls(call: Call): TraitCalls {
+export function traitCalls(call: Call, ask: Ask): TraitCalls {
   return {
     list: async ({ name, associated } = {}, options) => {
       const query = allOptional({ name, associated: associated?.toString() });
-      const reply = call({ method: 'GET', path: root, since, query }, options);
-      return listed(reply, 'traits');
+      return listed(ask, 'traits', { since, query }, options);
     },
     exists: (name, options) =>
       call({ method: 'GET', path: root + pathOf(name), since }, options).then(() => true, instead(false, isNotFound)),
@@ -58,18 +57,17 @@ export function traitCalls(call: Call): TraitCalls {
       const operation = { method: 'PUT', path: root + pathOf(name), since, repeatable: () => true } as const;
       return (await call(operation, options)).status === 201;
     },
-    delete: async (name, options) => void (await call({ method: 'DELETE', path: root + pathOf(name), since }, options)),
+    delete: (name, options) => ask({ method: 'DELETE', path: root + pathOf(name), since }, options),
   };
 }
 
 /** Makes the calls about the traits of a provider. */
-export function providerTraitCalls<Version extends Microversion>(call: Call): ProviderTraitCalls<Version> {
+export function providerTraitCalls<Version extends Microversion>(ask: Ask): ProviderTraitCalls<Version> {
   const path = (provider: string) => pathOf('resource_providers', provider, 'traits');
   return {
-    show: (provider, options) => answered(call({ method: 'GET', path: path(provider), since }, options)),
+    show: (provider, options) => ask({ method: 'GET', path: path(provider), since }, options),
     set: (provider, body, options) =>
-      answered(call({ method: 'PUT', path: path(provider), since, body: () => body, repeatable: isGuarded }, options)),
-    deleteAll: async (provider, options) =>
-      void (await call({ method: 'DELETE', path: path(provider), since }, options)),
+      ask({ method: 'PUT', path: path(provider), since, body: () => body, repeatable: isGuarded }, options),
+    deleteAll: (provider, options) => ask({ method: 'DELETE', path: path(provider), since }, options),
   };
 }

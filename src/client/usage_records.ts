@@ -3,7 +3,7 @@ import { namesSince } from './claim.ts';
 import type { ConsumerOwner } from './consumers.ts';
 import { allOptional, optional } from './filters.ts';
 import type { HoldingQuery } from './holdings.ts';
-import { answered, type Call, type CallOptions, listed, pathOf } from './operation.ts';
+import { type Ask, type CallOptions, listed, pathOf } from './operation.ts';
 
 /** A time for which a consumer held an amount of a class of a provider. */
 export type UsageRecord = ConsumerOwner & {
@@ -87,15 +87,15 @@ const parametersOf = ({ from, until, ...others }: UsageRecordQuery) => {
 };
 
 async function* allRecords(
-  call: Call,
+  ask: Ask,
   { open, ...query }: UsageRecordQuery & { readonly open?: boolean | undefined },
   options: CallOptions | undefined,
 ): AsyncGenerator<UsageRecord, void> {
   const asked = [...parametersOf(query), ...allOptional({ open: open?.toString(), limit: 1000 })];
   for (let marker: string | undefined; ; ) {
     const parameters = [...asked, ...optional('marker', marker)];
-    const reply = call({ method: 'GET', path: pathOf('usage_records'), since: namesSince, query: parameters }, options);
-    const page = await answered<RecordPage>(reply);
+    const operation = { method: 'GET', path: pathOf('usage_records'), since: namesSince, query: parameters } as const;
+    const page = await ask<RecordPage>(operation, options);
     yield* page.usage_records;
     const [next] = page.usage_records_links ?? [];
     if (next === undefined) return;
@@ -104,16 +104,12 @@ async function* allRecords(
 }
 
 /** Makes the calls about the history of usages. */
-export function usageRecordCalls(call: Call): UsageRecordCalls {
+export function usageRecordCalls(ask: Ask): UsageRecordCalls {
   return {
-    list: (query = {}, options) => allRecords(call, query, options),
+    list: (query = {}, options) => allRecords(ask, query, options),
     totals: async (by, query = {}, options) => {
       const parameters = [...optional('by', by.join()), ...parametersOf(query)];
-      const reply = call(
-        { method: 'GET', path: pathOf('usage_totals'), since: namesSince, query: parameters },
-        options,
-      );
-      return listed(reply, 'usage_totals');
+      return listed(ask, 'usage_totals', { since: namesSince, query: parameters }, options);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { optional, type Resources } from './filters.ts';
 import type { Guarded } from './inventories.ts';
 import { type From, type Microversion, versionNumber } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { type Ask, type CallOptions, pathOf } from './operation.ts';
 
 /** The usage of a provider, by resource class. */
 export type ProviderUsages = { readonly usages: Resources } & Guarded;
@@ -34,18 +34,18 @@ const ofProjectSince = versionNumber('1.9');
 const byTypeSince = versionNumber('1.38');
 
 /** Makes the calls about usages. */
-export function usageCalls<Version extends Microversion>(call: Call): UsageCalls<Version> {
+export function usageCalls<Version extends Microversion>(ask: Ask): UsageCalls<Version> {
   return {
     ofProvider: (provider, options) =>
-      answered(call({ method: 'GET', path: pathOf('resource_providers', provider, 'usages') }, options)),
+      ask({ method: 'GET', path: pathOf('resource_providers', provider, 'usages') }, options),
     ofProject: async ({ project_id, user_id, consumer_type }, options) => {
       const query = [
         ...optional('project_id', project_id),
         ...optional('user_id', user_id),
         ...optional('consumer_type', consumer_type, byTypeSince),
       ];
-      const reply = call({ method: 'GET', path: pathOf('usages'), since: ofProjectSince, query }, options);
-      return (await answered<{ usages: ProjectUsages<Version> }>(reply)).usages;
+      const operation = { method: 'GET', path: pathOf('usages'), since: ofProjectSince, query } as const;
+      return (await ask<{ usages: ProjectUsages<Version> }>(operation, options)).usages;
     },
   };
 }

@@ -10,7 +10,7 @@ import {
   versionNumber,
   versionText,
 } from './microversions.ts';
-import { type Call, type CallOptions, listed } from './operation.ts';
+import { type Call, type CallOptions, listIn } from './operation.ts';
 
 /** The versions that a server speaks, and the version that this client uses with it. */
 export type ServerVersion = {
@@ -27,9 +27,8 @@ type VersionDocument = { readonly min_version?: string; readonly max_version?: s
 export const serverVersionCall =
   (call: Call) =>
   async (options?: CallOptions): Promise<ServerVersion> => {
-    const reply = call({ method: 'GET', path: '/' }, options);
-    const [first] = await listed<VersionDocument>(reply, 'versions');
-    const { version, headers } = await reply;
+    const { body, version, headers } = await call({ method: 'GET', path: '/' }, options);
+    const [first] = listIn<VersionDocument>(body, 'versions');
     // The document has OpenStack's versions only. An answer in version 2 has its newest in a header.
     const newest = versionIn(headers.get('openstack-api-maximum-version'));
     const max = newest === undefined || newest <= newestOfOpenstack ? first?.max_version : versionText(newest);

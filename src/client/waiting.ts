@@ -1,6 +1,6 @@
 import { allOptional } from './filters.ts';
 import { versionNumber } from './microversions.ts';
-import { type Call, type CallOptions, listed, pathOf } from './operation.ts';
+import { type Ask, type CallOptions, listed, pathOf } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
 /** A claim that waits. */
@@ -44,16 +44,15 @@ export const waitingSince = versionNumber('2.8');
 const root = pathOf('waiting');
 
 /** Makes the calls about claims that wait. */
-export function waitingCalls(call: Call): WaitingCalls {
+export function waitingCalls(ask: Ask): WaitingCalls {
   const page: WaitingCalls['page'] = async ({ project_id, line, limit, marker } = {}, options) => {
     const query = allOptional({ project_id, line, limit, marker });
-    const reply = call({ method: 'GET', path: root, since: waitingSince, query }, options);
-    return listed(reply, 'waiting');
+    return listed(ask, 'waiting', { since: waitingSince, query }, options);
   };
   return {
     page,
     list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options)),
-    remove: async (consumer, options) =>
-      void (await call({ method: 'DELETE', path: root + pathOf(consumer), since: waitingSince }, options)),
+    remove: (consumer, options) =>
+      ask({ method: 'DELETE', path: root + pathOf(consumer), since: waitingSince }, options),
   };
 }

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { type Candidates, connect, type Placement } from '../../src/client/index.ts';
-import { answered } from '../../src/client/operation.ts';
+import { asking } from '../../src/client/operation.ts';
 import { isByType } from '../../src/client/usages.ts';
 import { fillDemo } from '../../src/demo/fill.ts';
 import { liveDemo } from '../../src/demo/live.ts';
@@ -84,12 +84,11 @@ await browser.close();
 
 async function fits({ call }: Placement, query: string): Promise<boolean> {
   const parameters = [...new URLSearchParams(query)].map(([name, value]) => ({ name, value }));
-  const reply = call({
+  const { allocation_requests } = await asking(call)<Pick<Candidates, 'allocation_requests'>>({
     method: 'GET',
     path: '/allocation_candidates',
     query: [...parameters, { name: 'limit', value: '1' }],
   });
-  const { allocation_requests } = await answered<Pick<Candidates, 'allocation_requests'>>(reply);
   return allocation_requests.length > 0;
 }
 
