@@ -1,5 +1,6 @@
 import { consumersSince } from './consumers.ts';
 import { allOptional, filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
+import type { Inventory } from './inventories.ts';
 import { type Ask, type CallOptions, listed } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
 
@@ -10,16 +11,7 @@ export type WholeProvider = {
   readonly generation: number;
   readonly parent_provider_uuid: string | null;
   readonly root_provider_uuid: string;
-  readonly inventories: {
-    readonly [resourceClass: string]: {
-      readonly total: number;
-      readonly reserved: number;
-      readonly min_unit: number;
-      readonly max_unit: number;
-      readonly step_size: number;
-      readonly allocation_ratio: number;
-    };
-  };
+  readonly inventories: { readonly [resourceClass: string]: Inventory };
   readonly usages: Resources;
   readonly traits: readonly string[];
   readonly aggregates: readonly string[];
