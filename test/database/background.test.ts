@@ -24,16 +24,14 @@ import { keepHistory } from '../../src/claims/history.ts';
 import { retireSilentServices } from '../../src/compute/heartbeats.ts';
 import { pruneFromTimeToTime } from '../../src/fleet/keep/keeper.ts';
 import { openIdWatch } from '../../src/metrics/id_watch.ts';
+import { holdTime } from '../support/hold_time.ts';
 import { until } from '../support/until.ts';
 
 /** Lets time pass, as timers and `performance.now()` see it, and lets everything happen that does not wait for time. */
 function timeOf(t: TestContext): (ms: number) => Promise<void> {
-  let nowMs = 0;
-  t.mock.timers.enable({ apis: ['setTimeout'] });
-  t.mock.method(performance, 'now', () => nowMs);
+  const pass = holdTime(t);
   return async (ms) => {
-    nowMs += ms;
-    t.mock.timers.tick(ms);
+    pass(ms);
     for (let iteration = 0; iteration < 20; iteration += 1) await nextIteration();
   };
 }

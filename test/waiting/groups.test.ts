@@ -1,6 +1,6 @@
 /** Which waiting claims are taken when room becomes free, against a search of all trees for each claim. */
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import fc from 'fast-check';
 import { openWaitingGroups, type WaitingForRoom } from '../../src/claims/waiting/groups.ts';
 import { wouldTake } from '../../src/claims/waiting/would_take.ts';
@@ -9,6 +9,7 @@ import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { aggregates, fleetOf, nodeAt, sharingTrait, stockOf } from '../candidates/topology.ts';
 import { claimByQueries } from '../support/claims.ts';
+import { holdTime } from '../support/hold_time.ts';
 
 const [vcpu, disk] = [1, 3]; // as in `classNames`
 const [shared] = aggregates;
@@ -56,15 +57,6 @@ const anyStep = fc.oneof(
   { weight: 2, arbitrary: fc.record({ step: fc.constantFrom('occupy', 'refuse', 'leave', 'pass'), at: fc.nat(5) }) },
   fc.record({ step: fc.constantFrom('free many', 'free all'), at: fc.nat(2) }),
 );
-
-/** Lets the time of the process stand still. @returns a function by which it passes */
-function holdTime(t: TestContext): (ms: number) => void {
-  let nowMs = 0;
-  t.mock.method(performance, 'now', () => nowMs);
-  return (ms) => {
-    nowMs += ms;
-  };
-}
 
 test('after each change the claims that fit are taken in the order of their arrival, and none that fits is left', (t) => {
   const pass = holdTime(t);

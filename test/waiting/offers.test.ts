@@ -8,6 +8,7 @@ import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { fleetOf, nodeAt, stockOf } from '../candidates/topology.ts';
 import { claimByQueries } from '../support/claims.ts';
+import { holdTime } from '../support/hold_time.ts';
 import { newTestWaiter } from './new_waiter.ts';
 
 const vcpu = 1; // as in `classNames`
@@ -15,8 +16,7 @@ const noOther: ReadonlySet<Precedence> = new Set();
 
 /** The offers of a fleet of one host with two VCPU; time passes by `pass` only. A claim that fits is under way, until `refuse`. */
 function openScene(t: TestContext) {
-  let nowMs = 1_000;
-  t.mock.method(performance, 'now', () => nowMs);
+  const pass = holdTime(t);
   const fleet = fleetOf([nodeAt(0, { stock: { VCPU: stockOf(2) } })]);
   const underWay = new Set<Waiter>();
   const offers = openOffers(
@@ -35,14 +35,12 @@ function openScene(t: TestContext) {
   return {
     offers,
     underWay,
-    pass: (ms: number) => {
-      nowMs += ms;
-    },
+    pass,
     /** Others take so much, or release it. */
     take: (delta: number) =>
       showEffects(fleet, { effects: [{ providerId: 1, bump: 0, used: [{ classId: vcpu, delta }] }] }, 1),
     claim: (amount: 1 | 2) => {
-      nowMs += 1;
+      pass(1);
       return newTestWaiter('process', null, count, claimByQueries(`${count++}`, amount === 1 ? one : two));
     },
     /** The write of a claim under way is refused, and it waits again. */

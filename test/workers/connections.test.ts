@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { createServer as createTlsServer } from 'node:https';
 import net, { type AddressInfo } from 'node:net';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { setImmediate as nextRound } from 'node:timers/promises';
 import tls from 'node:tls';
 import { mostWaiting } from '../../src/http/server/listen.ts';
@@ -12,6 +12,7 @@ import type { FromWorker } from '../../src/workers/messages.ts';
 import { openDistributor } from '../../src/workers/supervisor.ts';
 import { takeConnections } from '../../src/workers/worker.ts';
 import { selfSigned } from '../keystone/certificate.ts';
+import { holdTime } from '../support/hold_time.ts';
 import { until } from '../support/until.ts';
 
 test('a connection is closed if its client leaves after the TLS handshake and before its first request', async () => {
@@ -188,19 +189,8 @@ test('a worker that can be sent nothing gets no connection, although it has not 
   assert.deepEqual(given, ['other']);
 });
 
-/** Lets time pass, as timers and `performance.now()` see it. */
-function timeOf(t: TestContext): (ms: number) => void {
-  let nowMs = 1_000;
-  t.mock.method(performance, 'now', () => nowMs);
-  t.mock.timers.enable({ apis: ['setTimeout'] });
-  return (ms) => {
-    nowMs += ms;
-    t.mock.timers.tick(ms);
-  };
-}
-
 test('a connection that was handed to a worker which ends waits for the rest of its ten seconds', async (t) => {
-  const pass = timeOf(t);
+  const pass = holdTime(t);
   const { start, give } = withoutProcesses();
   const [waited] = give(1);
   const ending = start('ending', false);
@@ -218,7 +208,7 @@ test('a connection that was handed to a worker which ends waits for the rest of 
 });
 
 test('a connection that a worker got after a wait stays open until the worker has taken it', (t) => {
-  const pass = timeOf(t);
+  const pass = holdTime(t);
   const { start, give } = withoutProcesses();
   const [connection] = give(1);
   const { takeLast } = start('busy', false);
@@ -229,7 +219,7 @@ test('a connection that a worker got after a wait stays open until the worker ha
 });
 
 test('a limited number of connections waits for a worker, and each for ten seconds altogether', (t) => {
-  const pass = timeOf(t);
+  const pass = holdTime(t);
   const { distributor, given, start, give } = withoutProcesses();
   const [first, ...others] = give(mostWaiting);
   assert.deepEqual(
