@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql, type Transaction } from 'kysely';
-import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import {
@@ -18,6 +17,7 @@ import { checkForChanges, readChanges } from '../../db/fleet/read_changes.ts';
 import { switchHistoryOn } from '../../db/statements/usage_history.ts';
 import { listEndedRecords, listOpenRecords, sumUsage, type UsageFilter } from '../../db/statements/usage_records.ts';
 import type { Tables } from '../../db/tables.ts';
+import { withOtherConnection } from '../races/two_connections.ts';
 import { anyEngine, withFreshDatabase } from '../support/engines.ts';
 
 type Reads = { readonly scans: number; readonly rows: number };
@@ -104,28 +104,19 @@ for (const [what, reading] of Object.entries(reads)) {
 
 for (const [what, reading] of Object.entries(reads)) {
   test(`${what}, while a transaction with many rows is under way that is newer than all that have ended`, async () => {
-    await withFreshDatabase('postgresql', async ({ settings }) => {
-      if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
-      const database = await openDatabase(settings);
-      const other = new pg.Client({ connectionString: settings.connection });
-      await other.connect();
-      try {
-        await other.query('begin');
-        const xid: string = (await other.query('select pg_current_xact_id()::text as xid')).rows[0].xid;
-        // The statistics count rows that are visible, so these are.
-        await grow(database, reading, 20_000, xid);
-        const snapshot = await readFleetSnapshot(database.kysely);
-        const { xmax } = snapshotParts(snapshot.pgSnapshot);
-        const before = String(BigInt(xid) - 3n); // so that there is a gap as well
-        const open = { ...snapshot, pgSnapshot: `${xid}:${xmax}:${xid}`, lastXid: before };
-        await grow(database, reading, 3);
-        const { scans, rows } = await readsOf(database, reading, open);
-        assert.equal(scans, 0);
-        assert.ok(rows >= (reading.read === checkForChanges ? 1 : 3) && rows < 20, `it read ${rows} rows`);
-      } finally {
-        await other.end();
-        await database.close();
-      }
+    await withOtherConnection(async ({ database, other }) => {
+      await other.query('begin');
+      const xid: string = (await other.query('select pg_current_xact_id()::text as xid')).rows[0].xid;
+      // The statistics count rows that are visible, so these are.
+      await grow(database, reading, 20_000, xid);
+      const snapshot = await readFleetSnapshot(database.kysely);
+      const { xmax } = snapshotParts(snapshot.pgSnapshot);
+      const before = String(BigInt(xid) - 3n); // so that there is a gap as well
+      const open = { ...snapshot, pgSnapshot: `${xid}:${xmax}:${xid}`, lastXid: before };
+      await grow(database, reading, 3);
+      const { scans, rows } = await readsOf(database, reading, open);
+      assert.equal(scans, 0);
+      assert.ok(rows >= (reading.read === checkForChanges ? 1 : 3) && rows < 20, `it read ${rows} rows`);
     });
   });
 }

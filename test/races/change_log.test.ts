@@ -22,6 +22,7 @@ import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { checkForChanges, readChanges } from '../../db/fleet/read_changes.ts';
 import { withFreshDatabase } from '../support/engines.ts';
 import { until } from '../support/until.ts';
+import { withOtherConnection } from './two_connections.ts';
 
 const writers = 3;
 const writer = fc.nat({ max: writers - 1 });
@@ -175,29 +176,20 @@ test('the log returns exactly the rows that a snapshot had not read, or reports 
 });
 
 test('a log is not too short for a transaction that began before the horizon and is still open', async () => {
-  await withFreshDatabase('postgresql', async ({ settings }) => {
-    if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
-    const database = await openDatabase(settings);
-    const other = new pg.Client({ connectionString: settings.connection });
-    await other.connect();
-    try {
-      await other.query('begin; select pg_current_xact_id()');
-      await sql`update provider_changes_horizon set xid = pg_current_xact_id()`.execute(database.kysely);
-      // Other tests use the server, too: only this transaction must be under way, since another one may end at any time.
-      let snapshot: FleetSnapshot = { pgSnapshot: '', lastXid: '0', serverRun: '' };
-      await until('no other transaction is under way', async () => {
-        snapshot = await readFleetSnapshot(database.kysely);
-        return snapshotParts(snapshot.pgSnapshot).underWay.length === 1;
-      });
-      const isTooShort = async () =>
-        (await onlyRow(database.kysely, sql<{ yes: boolean }>`select ${isLogTooShort(snapshot)} as yes`)).yes;
-      assert.equal(await isTooShort(), false);
-      await other.query('commit');
-      assert.equal(await isTooShort(), true, 'its rows may have been pruned');
-    } finally {
-      await other.end();
-      await database.close();
-    }
+  await withOtherConnection(async ({ database, other }) => {
+    await other.query('begin; select pg_current_xact_id()');
+    await sql`update provider_changes_horizon set xid = pg_current_xact_id()`.execute(database.kysely);
+    // Other tests use the server, too: only this transaction must be under way, since another one may end at any time.
+    let snapshot: FleetSnapshot = { pgSnapshot: '', lastXid: '0', serverRun: '' };
+    await until('no other transaction is under way', async () => {
+      snapshot = await readFleetSnapshot(database.kysely);
+      return snapshotParts(snapshot.pgSnapshot).underWay.length === 1;
+    });
+    const isTooShort = async () =>
+      (await onlyRow(database.kysely, sql<{ yes: boolean }>`select ${isLogTooShort(snapshot)} as yes`)).yes;
+    assert.equal(await isTooShort(), false);
+    await other.query('commit');
+    assert.equal(await isTooShort(), true, 'its rows may have been pruned');
   });
 });
 

@@ -9,21 +9,27 @@ import { until } from '../support/until.ts';
 /** A database as the service uses it, and a second connection to it. The test decides when its transactions end. */
 export type TwoConnections = { readonly database: Database; readonly other: pg.Client };
 
-export async function withTwoConnections(use: (connections: TwoConnections) => Promise<void>): Promise<void> {
-  await withFreshDatabase('postgresql', async ({ settings }) => {
+/** Opens a new database twice. */
+export const withOtherConnection = (use: (connections: TwoConnections) => Promise<void>): Promise<void> =>
+  withFreshDatabase('postgresql', async ({ settings }) => {
     if (!('connection' in settings)) throw new Error('Two connections need a PostgreSQL server.');
     const database = await openDatabase(settings);
     const other = new pg.Client({ connectionString: settings.connection });
     await other.connect();
     try {
-      await other.query(providersAndOwners);
       await use({ database, other });
     } finally {
       await other.end();
       await database.close();
     }
   });
-}
+
+/** The same with `providersAndOwners`. */
+export const withTwoConnections = (use: (connections: TwoConnections) => Promise<void>): Promise<void> =>
+  withOtherConnection(async (connections) => {
+    await connections.other.query(providersAndOwners);
+    await use(connections);
+  });
 
 /** Providers 1 and 2 with 10 VCPU (class 0) each, child 3 of provider 1, and the owners in claims. */
 export const providersAndOwners = `
