@@ -9,6 +9,7 @@ import type pg from 'pg';
 import type { Tables } from '../tables.ts';
 import { inBackground } from './background.ts';
 import { lockFolder, prepareFolder } from './embedded_folder.ts';
+import { onlyRow } from './only_row.ts';
 
 /** A running embedded PostgreSQL. */
 export type Embedded = {
@@ -298,8 +299,7 @@ export async function vacuumTables(kysely: Kysely<Tables>): Promise<void> {
  * Makes a checkpoint if the write-ahead log since the last checkpoint is longer. The log before the checkpoint is removed, or used again.
  */
 export async function shortenLog(kysely: Kysely<Tables>, longestBytes: number): Promise<void> {
-  const { rows } = await sql<{ isLonger: boolean }>`
-    select pg_current_wal_insert_lsn() - redo_lsn > ${longestBytes} as "isLonger"
-    from pg_control_checkpoint()`.execute(kysely);
-  if (rows[0]?.isLonger) await sql`checkpoint`.execute(kysely);
+  const query = sql<{ isLonger: boolean }>`
+    select pg_current_wal_insert_lsn() - redo_lsn > ${longestBytes} as "isLonger" from pg_control_checkpoint()`;
+  if ((await onlyRow(kysely, query)).isLonger) await sql`checkpoint`.execute(kysely);
 }

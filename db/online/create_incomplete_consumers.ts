@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import { onlyRow } from '../engine/only_row.ts';
 import { utcNow } from '../engine/time.ts';
 import { ensureOwners } from '../statements/claims/ensure_owners.ts';
 import { givingWay, type OnlineMigration } from './online_migration.ts';
@@ -65,17 +66,17 @@ type Window = {
   readonly missing: readonly string[];
 };
 
-async function readWindow({ kysely }: Database, after: string | undefined): Promise<Window> {
+function readWindow({ kysely }: Database, after: string | undefined): Promise<Window> {
   const rest = after === undefined ? sql`` : sql`where consumer_id > ${after}`;
-  const { rows } = await sql<Window>`
+  const query = sql<Window>`
     with seen as materialized (
       select consumer_id from allocations ${rest} order by consumer_id limit ${sql.lit(windowSize)}
     )
     select (select consumer_id from seen order by consumer_id desc limit 1) as last, array(
       select distinct consumer_id from seen
       where not exists (select from consumers c where c.uuid = seen.consumer_id) order by consumer_id
-    ) as missing`.execute(kysely);
-  return rows[0] ?? { last: null, missing: [] };
+    ) as missing`;
+  return onlyRow(kysely, query);
 }
 
 /**

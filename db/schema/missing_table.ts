@@ -1,5 +1,4 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
-import type { Database } from '../engine/connect.ts';
 import { hasSqlstate, sqlstate } from '../engine/failures.ts';
 import { onlyRow } from '../engine/only_row.ts';
 
@@ -20,8 +19,8 @@ export async function addMissingColumns(db: QueryExecutorProvider, { table, colu
 }
 
 /** Whether the database has a table of this name. */
-export async function hasTable({ kysely }: Pick<Database, 'kysely'>, name: string): Promise<boolean> {
-  return (await onlyRow(kysely, sql<{ there: boolean }>`select to_regclass(${name}) is not null as there`)).there;
+export async function hasTable(db: QueryExecutorProvider, name: string): Promise<boolean> {
+  return (await onlyRow(db, sql<{ there: boolean }>`select to_regclass(${name}) is not null as there`)).there;
 }
 
 /** The rows of a query; none if its table does not exist, as in a database that was never migrated. */

@@ -2,7 +2,7 @@ import { type QueryExecutorProvider, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { executedMigrations } from './executed_migrations.ts';
 import { findForeignTables } from './foreign_tables.ts';
-import { noneWithoutTable } from './missing_table.ts';
+import { hasTable, noneWithoutTable } from './missing_table.ts';
 
 /** The revisions of upstream's schema before consumer types were added, oldest first. */
 const beforeConsumerTypes: readonly string[] = ['b4ed3a175331', '611cd6dffd7b', 'b5c396305c25'];
@@ -83,12 +83,9 @@ async function foreignRevisionProblem(database: Database): Promise<string | unde
  * @param db a connection or a transaction
  */
 export async function correctRevision(db: QueryExecutorProvider): Promise<void> {
-  const { rows: found } = await sql<{
-    there: boolean;
-  }>`select to_regclass('alembic_version') is not null as there`.execute(db);
   // `create table if not exists` alone is not enough: it fails for a role that may not create tables, even if the table
   // exists.
-  if (found[0]?.there !== true) await createVersionTable(db);
+  if (!(await hasTable(db, 'alembic_version'))) await createVersionTable(db);
   const { rows } = await sql<{ version_num: string }>`select version_num from alembic_version`.execute(db);
   if (rows.length > 0 && rows.every(({ version_num }) => !beforeConsumerTypes.includes(version_num))) return;
   const { rows: indexes } = await sql`

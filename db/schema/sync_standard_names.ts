@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import { onlyRow } from '../engine/only_row.ts';
 import { withFreeIds } from '../engine/taken_ids.ts';
 import { utcNow } from '../engine/time.ts';
 import { firstCustomClassId, standardResourceClasses } from './standard_resource_classes.ts';
@@ -17,16 +18,17 @@ export async function syncStandardNames({ kysely, unlimited }: Pick<Database, 'k
     where not exists (select from traits t where t.name = standard.name)`;
   const classes = sql`from unnest(${standardResourceClasses}::text[]) with ordinality as standard (name, index)
     where not exists (select from resource_classes c where c.name = standard.name)`;
-  const missing = await sql<{ traits: boolean; classes: boolean }>`
-    select exists (select ${traits}) as traits, exists (select ${classes}) as classes`.execute(kysely);
+  const query = sql<{ traits: boolean; classes: boolean }>`
+    select exists (select ${traits}) as traits, exists (select ${classes}) as classes`;
+  const missing = await onlyRow(kysely, query);
   // At almost every start none is missing. An INSERT without rows must be avoided: its trigger would log a change for
   // all processes.
-  if (missing.rows[0]?.traits) {
+  if (missing.traits) {
     const insert = sql`insert into traits (name, created_at) select name, ${utcNow} ${traits} order by index
       on conflict (name) do nothing`;
     await withFreeIds(kysely, () => unlimited.transaction().execute((trx) => insert.execute(trx)));
   }
-  if (missing.rows[0]?.classes) {
+  if (missing.classes) {
     const last = sql`select greatest(max(id), ${standardResourceClasses.length}) from resource_classes where id < ${firstCustomClassId}`;
     const id = sql`case when exists (select from resource_classes where id = index - 1) then (${last}) + index else index - 1 end`;
     const insert = sql`insert into resource_classes (id, name, created_at) select ${id}, name, ${utcNow} ${classes}

@@ -25,7 +25,7 @@ export const unfinishedImportProblem = `The database holds an unfinished import.
 type ImportTarget = Pick<Database, 'kysely'>;
 
 /** Whether an import was begun and is not finished. */
-export const isImportUnfinished = (target: ImportTarget): Promise<boolean> => hasTable(target, 'unfinished_import');
+export const isImportUnfinished = ({ kysely }: ImportTarget): Promise<boolean> => hasTable(kysely, 'unfinished_import');
 
 /** The unfinished import; undefined if there is none. */
 export async function readUnfinishedImport(target: ImportTarget): Promise<UnfinishedImport | undefined> {

@@ -16,7 +16,7 @@ type SchemaProblem = {
 
 /** @returns undefined if the schema is up to date, and no import is unfinished */
 async function schemaProblem(database: Database): Promise<SchemaProblem | undefined> {
-  if (!(await hasTable(database, 'resource_providers'))) {
+  if (!(await hasTable(database.kysely, 'resource_providers'))) {
     return { is: 'empty', problem: 'The database has no tables yet. Run "placement-manage db sync".' };
   }
   const pending = await pendingMigrations(database);

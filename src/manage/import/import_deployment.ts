@@ -196,15 +196,15 @@ async function fingerprintSource(
 }
 
 /** The fingerprint of all rows in the target. */
-async function fingerprintTarget({ kysely }: TargetDatabase, table: UpstreamTable): Promise<Fingerprint> {
+function fingerprintTarget({ kysely }: TargetDatabase, table: UpstreamTable): Promise<Fingerprint> {
   const values = Object.entries(table.columns).map(
     ([column, kind]) => sql`coalesce(${inTarget[kind](sql.ref(`t.${column}`))}, '~')`,
   );
-  const { rows } = await sql<Fingerprint>`
+  const query = sql<Fingerprint>`
     select count(*)::integer as count, coalesce(sum(
       ('x' || left(md5(convert_to(concat_ws('|', ${sql.join(values)}), 'UTF8')), 8))::bit(32)::bigint), 0)::text as sum
-    from ${sql.table(table.name)} t`.execute(kysely);
-  return rows[0] ?? { count: 0, sum: '0' };
+    from ${sql.table(table.name)} t`;
+  return onlyRow(kysely, query);
 }
 
 /** The two databases print fractions differently, but integers the same. No meaningful ratio is above 1e9. */

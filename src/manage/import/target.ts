@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
 import { isUnavailable } from '../../../db/engine/failures.ts';
+import { onlyRow } from '../../../db/engine/only_row.ts';
 import { standardResourceClasses } from '../../../db/schema/standard_resource_classes.ts';
 import { standardTraits } from '../../../db/schema/standard_traits.ts';
 import { recordCopied } from '../../../db/schema/unfinished_import.ts';
@@ -49,9 +50,8 @@ export async function readContent({ kysely }: TargetDatabase): Promise<readonly 
   for (const { name } of upstreamTables.filter((table) => rows.some((row) => row.name === table.name))) {
     const standard = name === 'traits' ? standardTraits : name === 'resource_classes' ? standardResourceClasses : [];
     const where = standard.length === 0 ? sql`` : sql`where name <> all (${standard}::text[])`;
-    const found = await sql<{ count: number }>`
-      select count(*)::integer as count from ${sql.table(name)} ${where}`.execute(kysely);
-    const count = found.rows[0]?.count ?? 0;
+    const query = sql<{ count: number }>`select count(*)::integer as count from ${sql.table(name)} ${where}`;
+    const { count } = await onlyRow(kysely, query);
     if (count > 0) content.push(`${count} ${name}`);
   }
   return content;
