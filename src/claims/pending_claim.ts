@@ -81,8 +81,7 @@ export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
 });
 
 /** The consumers that a claim writes, by their UUIDs. */
-export const consumersOf = ({ claim }: Pick<PendingClaim, 'claim'>): string[] =>
-  claim.consumers.map(({ uuid }) => uuid);
+const consumersOf = ({ claim }: Pick<PendingClaim, 'claim'>): string[] => claim.consumers.map(({ uuid }) => uuid);
 
 /** The consumers that a claim is judged by and locks, by their UUIDs. */
 export const readBy = (claim: Pick<PendingClaim, 'claim' | 'affinity'>): string[] => [

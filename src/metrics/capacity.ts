@@ -75,7 +75,7 @@ export function* capacityText(fleet: Fleet, providerLimit: number): Pieces<reado
 }
 
 /** Escapes a backslash, a quote and a line feed, as the text format requires. */
-export function escapeLabel(text: string): string {
+function escapeLabel(text: string): string {
   return text.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
 }
 

@@ -24,7 +24,7 @@ export function watchCertificate(logger: Pick<Logger, 'warn'>): (tls: Tls | unde
 }
 
 /** The line for the log about a certificate that expires within two weeks; undefined for any other. */
-export function certificateWarning(endsMs: number, nowMs: number): string | undefined {
+function certificateWarning(endsMs: number, nowMs: number): string | undefined {
   if (endsMs - nowMs > soonMs) return undefined;
   const when = new Date(endsMs).toISOString().replace('.000', '');
   const is = endsMs <= nowMs ? `ended at ${when}, and clients refuse it` : `ends at ${when}`;

@@ -120,7 +120,7 @@ async function payloadOf(text: string, { name, settings, keys }: Issuer): Promis
 }
 
 /** The identity in the claims of a verified token, by the settings of its issuer. */
-export function identityOf(payload: JWTPayload, settings: JwtConfig): TokenVerdict {
+function identityOf(payload: JWTPayload, settings: JwtConfig): TokenVerdict {
   const missing = requirements(settings.require).find(({ pointer, values }) => {
     const claim = claimAt(payload, pointer);
     return !(Array.isArray(claim) ? claim : [claim]).some((value) => values.includes(textOf(value) ?? ''));
