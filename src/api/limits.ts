@@ -30,8 +30,8 @@ import type { Dependencies } from './dependencies.ts';
 // Routes
 
 const path = '/limits';
-/** The name of a project may have slashes, also decoded by a reverse proxy. */
-const one = `${path}/:project_id{.+}`;
+/** The name of a project may have slashes, also decoded by a reverse proxy, and ends of lines. */
+const one = `${path}/:project_id{[^]+}`;
 const defaults = '/default_limits';
 const shared = { since: since.teams, answersJson: true } as const;
 const rule = (verb: string) => `placement:limits:${verb}`;

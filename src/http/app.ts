@@ -202,7 +202,7 @@ const observing = (metrics: Metrics): MiddlewareHandler<HonoEnv> =>
     const startedMs = performance.now();
     await next();
     const { version } = c.get('exchange');
-    const route = routePath(c, -1).replace('{.+}', '');
+    const route = routePath(c, -1).replace(/\{.*\}$/, '');
     metrics.observe({
       method: knownMethods.has(c.req.raw.method) ? c.req.raw.method : 'other',
       route: route === '/*' ? 'none' : route,

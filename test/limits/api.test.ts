@@ -86,9 +86,9 @@ test('generations and entity tags guard what is written', async () => {
   });
 });
 
-test('projects are listed in pages, in the order of their names; a name may have a slash, and any letters', async () => {
+test('projects are listed in pages, in the order of their names; a name may have a slash, an end of a line, and any letters', async () => {
   await withSend(async (send) => {
-    const names = ['a', 'b/c', 'B', 'ü', '00000000-0000-4000-8000-000000000001', 'd e?#%'];
+    const names = ['a', 'b/c', 'B', 'ü', '00000000-0000-4000-8000-000000000001', 'd e?#%', 'f\ng'];
     for (const name of names) {
       const path = `/limits/${encodeURIComponent(name)}`;
       const set = accepted(await send('PUT', path, { resources: { VCPU: 3 }, generation: null }));
@@ -104,7 +104,7 @@ test('projects are listed in pages, in the order of their names; a name may have
       if (typeof next !== 'string') break;
       path = next;
     }
-    assert.deepEqual(listed, ['00000000-0000-4000-8000-000000000001', 'B', 'a', 'b/c', 'd e?#%', 'ü']);
+    assert.deepEqual(listed, ['00000000-0000-4000-8000-000000000001', 'B', 'a', 'b/c', 'd e?#%', 'f\ng', 'ü']);
     accepted(await send('DELETE', '/limits/b%2Fc'));
     assert.equal(at((await send('GET', '/limits/b%2Fc')).json, 'generation'), null);
   });
