@@ -233,6 +233,9 @@ export type Tables = {
     readonly names: readonly (string | null)[] | null;
     readonly project_id: string;
     readonly user_id: string;
+    /** The projects and the users of the other owners; null if all consumers are of one owner. */
+    readonly other_projects: readonly string[] | null;
+    readonly other_users: readonly string[] | null;
     readonly line: string | null;
     readonly process: string;
     /** The process whose claim for the same consumers was taken over, until it has read that. */

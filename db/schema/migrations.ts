@@ -19,6 +19,7 @@ import * as lookupsOfAllocations from './migrations/016_lookups_of_allocations.t
 import * as noCompilation from './migrations/017_no_compilation.ts';
 import * as deletionsWithoutRecord from './migrations/018_deletions_without_record.ts';
 import * as usagesOfRecords from './migrations/019_usages_of_records.ts';
+import * as ownersOfWaiting from './migrations/020_owners_of_waiting.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -41,4 +42,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '017_no_compilation': noCompilation,
   '018_deletions_without_record': deletionsWithoutRecord,
   '019_usages_of_records': usagesOfRecords,
+  '020_owners_of_waiting': ownersOfWaiting,
 };

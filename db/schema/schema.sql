@@ -318,7 +318,9 @@ create table waiting (
   condition text not null,
   left_at timestamp with time zone,
   is_removed boolean default false not null,
-  names text[]
+  names text[],
+  other_projects text[],
+  other_users text[]
 );
 
 create table waiting_processes (

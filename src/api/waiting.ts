@@ -16,13 +16,14 @@ import type { Dependencies } from './dependencies.ts';
 
 const path = '/waiting';
 const shared = { since: since.waiting } as const;
+const listRule = 'placement:waiting:list';
 
 export const waitingEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     ...shared,
     method: 'GET',
     path,
-    policy: 'placement:waiting:list',
+    policy: listRule,
     policyTarget: ({ query }) => ({ project_id: query().last('project_id') ?? null }),
     answersJson: true,
     takesParameters: true,
@@ -52,7 +53,10 @@ const parameters = object({
 async function list(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
   const requested = checkUnrepeated(request.query(), parameters);
   const { project_id: projectId, line, limit = usualLimit, marker: after = -1 } = requested;
-  const found = await repeatLostRaces(() => listWaiting(database, { projectId, line, after, limit: limit + 1 }));
+  // A claim is listed for a project if the rule allows the owners of all its consumers.
+  const isOnlyOfProject = request.allowedOwners(listRule) !== undefined;
+  const selection = { projectId, isOnlyOfProject, line, after, limit: limit + 1 };
+  const found = await repeatLostRaces(() => listWaiting(database, selection));
   const json = pageJson(request, path, found, {
     limit,
     represent: (claim) => represent(claim, request),
@@ -65,7 +69,7 @@ async function remove(request: ApiRequest, { database }: Dependencies): Promise<
   const consumer = request.param('consumer');
   const spellings = spellingsOf(consumer).filter(isStorable);
   const found = await repeatLostRaces(() => waitingOf(database, spellings));
-  const visible = found.filter((owner) => request.owners?.(owner) !== false);
+  const visible = found.filter(({ owners }) => owners.every((owner) => request.owners?.(owner) !== false));
   if (visible.length === 0 || (await removeWaiting(database, visible)) === 0) {
     throw notFound(`No claim of consumer '${consumer}' waits`);
   }

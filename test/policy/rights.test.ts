@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { targets } from '../../src/access/policy/defaults.ts';
 import { teamsPolicy } from '../../src/access/policy/teams.ts';
 import { routes } from '../../src/api/routes.ts';
@@ -21,6 +22,7 @@ import {
   type Send,
 } from '../support/requests.ts';
 import { type ConfigOverrides, withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 import { operations } from './operations.ts';
 import { makeScene, nameOf, requestsOf, sendOperation } from './scene.ts';
 
@@ -122,6 +124,47 @@ test('a 403 for a list that names no project says how a member asks for its own'
     assert.doesNotMatch(await detailOf('/holdings?project_id=robots'), hint);
     assert.doesNotMatch(await detailOf('/resource_providers'), hint);
     assert.doesNotMatch(await detailOf('/holdings', callerIn(service, 'vision', 'none')), hint);
+  }));
+
+test('a claim of several projects that waits is neither shown to one of them nor ended by it', () =>
+  withTeams(async (service) => {
+    const admin = callerIn(service, 'ops', 'admin');
+    const gang = [randomUUID(), randomUUID(), randomUUID()].sort();
+    const [first = '', second = '', third = ''] = gang;
+    const body = {
+      [third]: byQuery('robots', undefined, { name: 'secret' }),
+      [second]: byQuery('robots'),
+      [first]: byQuery('vision'),
+    };
+    const waitingIn = (project: string, role: string): Send =>
+      requestsOf(service, { 'x-auth-token': `user:${project}`, 'x-roles': role, prefer: 'wait=60' });
+    const waits = waitingIn('ops', 'admin')('POST', '/allocations', body);
+    const own = randomUUID();
+    const ofVision = callerIn(service, 'vision', 'member');
+    const waitsOwn = waitingIn('vision', 'member')('PUT', `/allocations/${own}`, byQuery('vision'));
+    const listed = async (send: Send, query: string): Promise<readonly unknown[]> => {
+      const { json } = accepted(await send('GET', `/waiting${query}`, undefined, newest));
+      const claims = at(json, 'waiting') as readonly { readonly consumers: readonly string[] }[]; // the list of GET /waiting
+      return claims.map(({ consumers }) => consumers);
+    };
+    await until('both claims are listed', async () => (await listed(admin, '')).length === 2);
+    for (const project of ['vision', 'robots']) {
+      assert.ok(
+        (await listed(admin, `?project_id=${project}`)).some((consumers) => isDeepStrictEqual(consumers, gang)),
+      );
+      const member = callerIn(service, project, 'member');
+      assert.deepEqual(await listed(member, `?project_id=${project}`), project === 'vision' ? [[own]] : []);
+      assert.deepEqual(
+        await listed(callerIn(service, project, 'reader'), `?project_id=${project}&limit=1`),
+        project === 'vision' ? [[own]] : [],
+      );
+      for (const uuid of gang)
+        assert.equal((await member('DELETE', `/waiting/${uuid}`, undefined, newest)).status, 404);
+    }
+    assert.deepEqual(await listed(admin, '?project_id=others'), []);
+    accepted(await ofVision('DELETE', `/waiting/${own}`, undefined, newest));
+    accepted(await admin('DELETE', `/waiting/${second}`, undefined, newest));
+    assert.deepEqual([(await waitsOwn).status, (await waits).status], [409, 409]);
   }));
 
 test('from 2.1 on a 400 for a field of a newer version names this version', () =>

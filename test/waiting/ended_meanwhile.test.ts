@@ -34,7 +34,15 @@ const withEndedWait = async (line: string | null, run: (scene: Scene) => Promise
       const projectId = 'web';
       const waiter = newTestWaiter(process, line);
       const { key } = waiter;
-      const row = { claim: key, consumers: [randomUUID()], names: null, projectId, userId: 'ada', line };
+      const row = {
+        claim: key,
+        consumers: [randomUUID()],
+        names: null,
+        projectId,
+        userId: 'ada',
+        otherOwners: [],
+        line,
+      };
       const times = { waitedMs: 0, waitMs: 60_000, askedAtMs: Date.now(), waitsFor: 'room', condition: '' } as const;
       const [entered] = await enterWaiting(database, process, [{ ...row, ...times }]);
       assert.ok(entered);
@@ -123,7 +131,15 @@ test('a claim that was stored without an answer, and ended, does not wait again 
     const database = await openDatabase(settings);
     try {
       const [process, projectId] = [randomUUID(), 'web'];
-      const row = { claim: 'a', consumers: [randomUUID()], names: null, projectId, userId: 'ada', line: null };
+      const row = {
+        claim: 'a',
+        consumers: [randomUUID()],
+        names: null,
+        projectId,
+        userId: 'ada',
+        otherOwners: [],
+        line: null,
+      };
       const claim = {
         ...row,
         waitedMs: 0,

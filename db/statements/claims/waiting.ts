@@ -1,6 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 
+/** An owner of consumers of a claim that waits. */
+export type WaitingOwner = { readonly projectId: string; readonly userId: string };
+
 /** What a claim that waits is stored with. */
 export type WaitingClaim = {
   /** The hash of its project and its consumers, which identifies the claim. */
@@ -10,6 +13,8 @@ export type WaitingClaim = {
   readonly names: readonly (string | null)[] | null;
   readonly projectId: string;
   readonly userId: string;
+  /** The owners of its other consumers, as far as they are not this one. */
+  readonly otherOwners: readonly WaitingOwner[];
   /** The line of the project in which it waits; null without one. */
   readonly line: string | null;
   /** How long the claim has waited, and still may wait. */
@@ -90,18 +95,27 @@ const heard = (process: string): RawBuilder<unknown> => sql`
 
 const inMs = (time: RawBuilder<unknown>): RawBuilder<number> => sql`(extract(epoch from ${time}) * 1000)::float8`;
 
+/** A list of texts in JSON as an array; null for null. */
+const textsOf = (json: RawBuilder<unknown>): RawBuilder<unknown> =>
+  sql`case when ${json} is not null then array(select json_array_elements_text(${json}::json)) end`;
+
+const others = ({ otherOwners }: WaitingClaim, key: keyof WaitingOwner): string | null =>
+  otherOwners.length === 0 ? null : JSON.stringify(otherOwners.map((owner) => owner[key]));
+
 const newRows = (process: string, claims: readonly WaitingClaim[]): RawBuilder<unknown> => {
   const column = (of: (claim: WaitingClaim) => unknown): readonly unknown[] => claims.map(of);
   return sql`
-      insert into waiting as w (claim, consumers, names, project_id, user_id, line, process, since, until, asked_at, waits_for, condition)
-      select claim, string_to_array(consumers, ','), case when names is not null then array(select json_array_elements_text(names::json)) end, project_id, user_id, line, ${process}::uuid,
+      insert into waiting as w (claim, consumers, names, project_id, user_id, other_projects, other_users, line, process, since, until, asked_at, waits_for, condition)
+      select claim, string_to_array(consumers, ','), ${textsOf(sql`names`)}, project_id, user_id,
+        ${textsOf(sql`other_projects`)}, ${textsOf(sql`other_users`)}, line, ${process}::uuid,
         clock_timestamp() - make_interval(secs => waited_ms / 1000), clock_timestamp() + make_interval(secs => wait_ms / 1000),
         to_timestamp(asked_at_ms / 1000), waits_for, condition
       from unnest(${column((c) => c.claim)}::text[], ${column((c) => c.consumers.join(','))}::text[], ${column((c) => c.names && JSON.stringify(c.names))}::text[],
-        ${column((c) => c.projectId)}::text[], ${column((c) => c.userId)}::text[], ${column((c) => c.line)}::text[],
+        ${column((c) => c.projectId)}::text[], ${column((c) => c.userId)}::text[],
+        ${column((c) => others(c, 'projectId'))}::text[], ${column((c) => others(c, 'userId'))}::text[], ${column((c) => c.line)}::text[],
         ${column((c) => c.waitedMs)}::float8[], ${column((c) => c.waitMs)}::float8[], ${column((c) => c.askedAtMs)}::float8[],
         ${column((c) => c.waitsFor)}::text[], ${column((c) => c.condition)}::text[]
-      ) with ordinality as e (claim, consumers, names, project_id, user_id, line, waited_ms, wait_ms, asked_at_ms, waits_for, condition, index)
+      ) with ordinality as e (claim, consumers, names, project_id, user_id, other_projects, other_users, line, waited_ms, wait_ms, asked_at_ms, waits_for, condition, index)
       order by index`;
 };
 
@@ -126,7 +140,8 @@ export async function enterWaiting(
         number = case when ${isKept} then w.number else excluded.number end,
         since = case when ${isKept} then w.since else excluded.since end,
         former_process = case when w.process = excluded.process then w.former_process when w.left_at is null then w.process end,
-        consumers = excluded.consumers, names = excluded.names, project_id = excluded.project_id, user_id = excluded.user_id, line = excluded.line,
+        consumers = excluded.consumers, names = excluded.names, project_id = excluded.project_id, user_id = excluded.user_id,
+        other_projects = excluded.other_projects, other_users = excluded.other_users, line = excluded.line,
         process = excluded.process, until = excluded.until, asked_at = excluded.asked_at, waits_for = excluded.waits_for, condition = excluded.condition,
         left_at = null, is_removed = w.is_removed and w.asked_at = excluded.asked_at
       where w.process = excluded.process or w.asked_at <= excluded.asked_at or not ${refusesOlder}
@@ -351,7 +366,10 @@ export type ListedWaiting = {
 
 /** The filter of GET /waiting. */
 export type WaitingSelection = {
+  /** A project of one of its consumers. */
   readonly projectId: string | undefined;
+  /** Whether all its consumers must be of this project. */
+  readonly isOnlyOfProject: boolean;
   readonly line: string | undefined;
   /** The number after which the page begins. */
   readonly after: number;
@@ -361,7 +379,13 @@ export type WaitingSelection = {
 /** The claims that wait, of all processes, by their numbers. */
 export async function listWaiting(
   { kysely }: Pick<Database, 'kysely'>,
-  { projectId = null, line = null, after, limit }: { [Key in keyof WaitingSelection]: WaitingSelection[Key] | null },
+  {
+    projectId = null,
+    isOnlyOfProject,
+    line = null,
+    after,
+    limit,
+  }: { [Key in keyof WaitingSelection]: WaitingSelection[Key] | null },
 ): Promise<readonly ListedWaiting[]> {
   const { rows } = await sql<ListedWaiting>`
     with placed as (
@@ -374,21 +398,25 @@ export async function listWaiting(
     select number::float8 as number, consumers, names, project_id as "projectId", user_id as "userId", since, until, line, place,
       case when line is not null and place > 1 then 'line' else waits_for end as "waitsFor", condition
     from placed
-    where number > ${after} and (${projectId}::text is null or project_id = ${projectId})
+    where number > ${after} and (${projectId}::text is null or project_id = ${projectId} or ${projectId} = any(other_projects))
+      and (not ${isOnlyOfProject}::boolean or other_projects is null or project_id = ${projectId} and ${projectId} = all(other_projects))
       and (${line}::text is null or line = ${line})
     order by number limit ${limit}`.execute(kysely);
   return rows;
 }
 
-/** The claims of a consumer that wait, and their owners. @param spellings of its UUID */
+/** The claims of a consumer that wait, each with the owners of all its consumers. @param spellings of its UUID */
 export async function waitingOf(
   { kysely }: Pick<Database, 'kysely'>,
   spellings: readonly string[],
-): Promise<readonly (Lined & { readonly userId: string })[]> {
-  const { rows } = await sql<Lined & { userId: string }>`
-    select claim, project_id as "projectId", user_id as "userId", line from waiting w
-    where consumers && ${spellings}::text[] and ${stillWaits}`.execute(kysely);
-  return rows;
+): Promise<readonly (Lined & { readonly owners: readonly WaitingOwner[] })[]> {
+  const { rows } = await sql<Lined & { userId: string; otherProjects: string[] | null; otherUsers: string[] | null }>`
+    select claim, project_id as "projectId", user_id as "userId", line, other_projects as "otherProjects", other_users as "otherUsers"
+    from waiting w where consumers && ${spellings}::text[] and ${stillWaits}`.execute(kysely);
+  return rows.map(({ userId, otherProjects, otherUsers, ...claim }) => {
+    const others = (otherProjects ?? []).map((projectId, index) => ({ projectId, userId: otherUsers?.[index] ?? '' }));
+    return { ...claim, owners: [{ projectId: claim.projectId, userId }, ...others] };
+  });
 }
 
 /** Ends the wait of claims, unless they were written meanwhile; their processes read of it. @returns how many still waited */

@@ -5,7 +5,7 @@ import {
   type ConsumerClaim,
   type PlacementQuery,
 } from '../../claims/claim.ts';
-import type { Wait } from '../../claims/waiting/waiter.ts';
+import { inOrderOfUuids, type Wait } from '../../claims/waiting/waiter.ts';
 import type { Config } from '../../config/config.ts';
 import { goesOn, incompleteOwner } from '../../placement/consumer.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
@@ -121,7 +121,7 @@ export function waitFor(
   { config }: Pick<Dependencies, 'config'>,
 ): Wait | undefined {
   const { seconds, line, isDryRun } = options;
-  const [first] = consumers;
+  const [first] = inOrderOfUuids(consumers);
   const mayWait = !isDryRun && request.ifMatch === undefined && consumers.some(({ queries }) => queries !== undefined);
   if (seconds === undefined || !mayWait || first === undefined) {
     if (line === undefined) return undefined;

@@ -10,6 +10,8 @@ import {
   leaveWaiting,
   type WaitingClaim,
 } from '../../../db/statements/claims/waiting.ts';
+import type { Owner } from '../../placement/consumer.ts';
+import type { Claim } from '../claim.ts';
 import { inOrderOfUuids, type Waiter } from './waiter.ts';
 
 /** A claim that has waited for this long is stored, so that every process lists it. */
@@ -182,6 +184,13 @@ const descriptionOf = ({ key, endsAtMs, waitsFor, condition }: Waiter) => ({
   condition,
 });
 
+/** The owners of consumers that are not a given one, each once. */
+function otherOwners(consumers: Claim['consumers'], { projectId, userId }: Owner): readonly Owner[] {
+  const others = consumers.filter((other) => other.projectId !== projectId || other.userId !== userId);
+  const byText = new Map(others.map((other) => [JSON.stringify([other.projectId, other.userId]), other]));
+  return Array.from(byText.values(), (other) => ({ projectId: other.projectId, userId: other.userId }));
+}
+
 /** @param aheadMs how far the clock of the database is ahead */
 const waitingClaimOf = (waiter: Waiter, aheadMs: number): WaitingClaim => {
   const { claim, wait, sinceMs, cameAtMs } = waiter;
@@ -195,6 +204,7 @@ const waitingClaimOf = (waiter: Waiter, aheadMs: number): WaitingClaim => {
     names: consumers.some(({ name }) => typeof name === 'string') ? consumers.map(({ name = null }) => name) : null,
     projectId: wait.owner.projectId,
     userId: wait.owner.userId,
+    otherOwners: otherOwners(consumers, wait.owner),
     line: wait.line ?? null,
     waitedMs: performance.now() - sinceMs,
     askedAtMs,

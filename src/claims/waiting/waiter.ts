@@ -12,7 +12,7 @@ export type Wait = {
   readonly waitMs: number;
   /** The line of the project in which it waits for its turn; undefined without one. */
   readonly line: string | undefined;
-  /** The owner of its first consumer. */
+  /** The owner of its first consumer, in the order of their UUIDs: the same if the consumers come again in another order. */
   readonly owner: Owner;
   /** The client, by which the seats are shared. */
   readonly client: string;
