@@ -12,6 +12,7 @@ import { ApiError, badRequest, conflict, errorCodes, notFoundWithoutVary, tryLat
 import { messageOf } from '../text/print.ts';
 import { bareResponse, respond } from './answer.ts';
 import type { Authentication } from './authentication.ts';
+import { hasCommonForm, takeCommonForm } from './common_form.ts';
 import type { mountConsole } from './console.ts';
 import { allowOrigins } from './cors.ts';
 import { type ServedApis, typeForHead } from './dialect.ts';
@@ -112,6 +113,7 @@ function emptyApp(
       logger.error({ err: error, requestId, globalRequestId }, 'Unexpected error');
     }
     if (apiError.versions !== undefined) exchange.versions = apiError.versions;
+    else if (exchange.version < 0) takeCommonForm(exchange, c.req.raw.headers);
     const rendered = dialect.renderError(apiError, {
       method: c.req.raw.method,
       accept: exchange.accept,
@@ -121,7 +123,7 @@ function emptyApp(
       versions: exchange.versions,
     });
     const answer =
-      c.req.raw.method === 'HEAD'
+      c.req.raw.method === 'HEAD' && !hasCommonForm(exchange)
         ? { ...rendered, headers: { ...rendered.headers, 'content-type': typeForHead } }
         : rendered;
     return apiError.status === 500 ? bareResponse(answer) : respond(exchange, answer, apiError.vary);

@@ -1,11 +1,10 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import type { Tokens } from '../access/tokens/authenticate.ts';
-import { since } from '../placement/microversions.ts';
-import { majorOf, openstackRange, rangeOf, type Version } from '../placement/versions.ts';
 import { ApiError, tryLater } from '../request/errors.ts';
 import { type Identity, noIdentity, type ServiceIdentity } from '../rest/identity.ts';
 import { interning } from '../text/cache.ts';
+import { takeCommonForm } from './common_form.ts';
 import { versionHeader } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv } from './exchange.ts';
 import { networkOf } from './own_hosts.ts';
@@ -38,17 +37,7 @@ const isProgram = (headers: Headers): boolean =>
  * @throws ApiError at such a version
  */
 function refuseInCommonForm(exchange: Exchange, requestHeaders: Headers, refusal: ApiError): void {
-  const { dialect, service } = exchange.api;
-  let version: Version;
-  try {
-    version = dialect.requestedVersion(service, requestHeaders) ?? service.defaultVersion;
-  } catch {
-    return; // without a valid token, a client does not learn that the version is not served
-  }
-  if (majorOf(version) === majorOf(openstackRange(service).newest) || version < since.teams) return;
-  exchange.version = version;
-  exchange.versions = rangeOf(service, majorOf(version)) ?? openstackRange(service);
-  throw refusal;
+  if (takeCommonForm(exchange, requestHeaders)) throw refusal;
 }
 
 const refusedBy = (detail: string, headers: Readonly<Record<string, string>> = {}): ApiError =>

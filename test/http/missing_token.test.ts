@@ -64,3 +64,32 @@ test('where requests that name no version are for 2.7, their 401 has its form', 
     assert.equal(at(await answer.json(), 'errors', 0, 'status'), 401);
   });
 });
+
+test('from 2.7 on what is refused before the version is looked at has the form of other errors, and the type of JSON also by HEAD', async () => {
+  await withTestService(anyEngine, {}, async ({ app }) => {
+    const ask = async (version: string, method = 'GET', host = 'rebound.example.com') => {
+      const headers = { 'x-auth-token': 'admin', 'openstack-api-version': version, host };
+      const answer = await app.request('/traits', { method, headers });
+      return { status: answer.status, text: await answer.text(), headers: answer.headers };
+    };
+    for (const version of ['placement 2.7', `placement ${newestVersion}`]) {
+      const { status, text, headers } = await ask(version);
+      assert.equal(status, 421);
+      const [error] = listAt(JSON.parse(text), 'errors');
+      assert.match(String(at(error, 'detail')), /^The host rebound\.example\.com is not one/);
+      assert.equal(at(error, 'code'), 'placement.undefined_code');
+      assert.equal(headers.get('openstack-api-version'), version);
+      for (const host of ['rebound.example.com', 'localhost']) {
+        assert.equal((await ask(version, 'HEAD', host)).headers.get('content-type'), 'application/json');
+      }
+    }
+    for (const version of ['placement 1.39', 'placement 2.6', 'placement 2.999', 'placement x']) {
+      const { status, text, headers } = await ask(version);
+      assert.equal(status, 421);
+      assert.match(text, /\\n\\n The host rebound/, version);
+      assert.equal(at(listAt(JSON.parse(text), 'errors')[0], 'code'), undefined);
+      assert.equal(headers.get('openstack-api-version'), null);
+      assert.equal((await ask(version, 'HEAD')).headers.get('content-type'), 'text/html; charset=UTF-8');
+    }
+  });
+});

@@ -116,6 +116,12 @@ for (const engine of engines) {
         }
         const reader = await make(service, { roles: ['reader'] });
         assert.equal(await statusOf(service, reader.token), 403);
+        const two = await get(service, { authorization: `Bearer ${token}`, 'x-auth-token': reader.token });
+        assert.equal(two.status, 400);
+        const [error] = listAt(await two.json(), 'errors');
+        assert.match(String(at(error, 'detail')), /^The headers Authorization and X-Auth-Token have different tokens/);
+        assert.equal(at(error, 'code'), 'placement.undefined_code');
+        assert.equal(two.headers.get('openstack-api-version'), 'placement 2.7');
         const usages = (project: string) =>
           get(service, { authorization: `Bearer ${reader.token}` }, `/usages?project_id=${project}`);
         assert.equal((await usages('ci')).status, 200);
@@ -308,6 +314,8 @@ test('while the database is unavailable a known token is accepted for a short ti
     answers.add(status);
     return status !== 404;
   });
+  const [error] = listAt(await (await aboutNothing()).json(), 'errors');
+  assert.equal(at(error, 'code'), 'placement.undefined_code');
   assert.ok(!answers.has(401) && answers.has(404), [...answers].join());
   await database.drop();
 });
