@@ -89,7 +89,7 @@ export type AllocationCalls<Version extends Microversion> = {
    * Finds places for several consumers and claims them, all or none: a gang. What they all have is free first; then the plain claims
    * among them are placed, then those by query in the order of the object, but each after the consumers that its `with` names.
    * `with` and `apart_from` may name consumers of the same call. A gang that would fit in another order may be refused. From 2.4.
-   * With `waitMs` it waits as `place` does, if a consumer is placed by query and all are of one project.
+   * With `waitMs` it waits as `place` does, if a consumer is placed by query; in a `line` all are of one project.
    *
    * @returns by consumer what each has now
    * @throws ApiError as for `place`; the message names the consumer

@@ -208,7 +208,7 @@ function renderError(error: ApiError, context: ErrorContext): Rendered {
   const title = titleOf(error.status);
   const asJson = (detail: string): Rendered =>
     render(error, 'application/json', JSON.stringify({ errors: [jsonError(error, title, detail, context)] }));
-  if (formOf(context) >= since.teams) return asJson(ownSentence(error));
+  if (formOf(context) >= since.teams) return asJson(ownSentence(error) || explanationOf(error.status));
   const body = sentence(error, context);
   switch (bestOffer(context.accept, ['text/html', 'application/json'])) {
     case 'application/json':
@@ -272,9 +272,11 @@ function sentence(error: ApiError, context: ErrorContext, quote = (text: string)
         `<br /><br />\n${detail}`
       );
     default:
-      return `${explanations[error.status] ?? titleOf(error.status)}<br /><br />\n${detail}\n\n`;
+      return `${explanationOf(error.status)}<br /><br />\n${detail}\n\n`;
   }
 }
+
+const explanationOf = (status: number): string => explanations[status] ?? titleOf(status);
 
 const explanations: Readonly<Record<number, string>> = {
   400: 'The server could not comply with the request since it is either malformed or otherwise incorrect.',

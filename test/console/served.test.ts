@@ -76,6 +76,9 @@ test('other paths below /console are 404, and writes 405', () =>
     ]) {
       assert.equal((await get(path, { 'x-auth-token': 'admin' })).status, 404, path);
     }
+    const newest = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 2.9' };
+    const { errors } = JSON.parse(await (await get('/console/nothing', newest)).text());
+    assert.equal(errors[0].detail, 'The resource could not be found.');
     const refused = await get('/console', {}, 'POST');
     assert.equal(refused.status, 405);
     assert.equal(refused.headers.get('allow'), 'GET, HEAD');
