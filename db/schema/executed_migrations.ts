@@ -29,6 +29,7 @@ export const migrationNames = [
   '018_deletions_without_record',
   '019_usages_of_records',
   '020_owners_of_waiting',
+  '021_tags_under_locks',
 ] as const;
 
 /** The names of migrations that development had between 0.1.0 and 0.2.0. The migrations of 0.2.0 do the same. */

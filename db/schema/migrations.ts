@@ -20,6 +20,7 @@ import * as noCompilation from './migrations/017_no_compilation.ts';
 import * as deletionsWithoutRecord from './migrations/018_deletions_without_record.ts';
 import * as usagesOfRecords from './migrations/019_usages_of_records.ts';
 import * as ownersOfWaiting from './migrations/020_owners_of_waiting.ts';
+import * as tagsUnderLocks from './migrations/021_tags_under_locks.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -43,4 +44,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '018_deletions_without_record': deletionsWithoutRecord,
   '019_usages_of_records': usagesOfRecords,
   '020_owners_of_waiting': ownersOfWaiting,
+  '021_tags_under_locks': tagsUnderLocks,
 };

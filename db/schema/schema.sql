@@ -565,7 +565,7 @@ CREATE OR REPLACE FUNCTION public.etag_consumer_row()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  new.etag := public.etag_of_allocations(new);
+  new.etag := case when new.uuid = old.uuid then public.etag_of_allocations(new) end;
   return new;
 end$function$;
 
@@ -728,10 +728,13 @@ CREATE OR REPLACE FUNCTION public.etag_owner_changed()
  LANGUAGE plpgsql
 AS $function$begin
   if tg_table_name = 'projects' then
+    perform from public.consumers where project_id = new.id order by uuid for update;
     update public.consumers c set etag = public.etag_of_allocations(c) where project_id = new.id;
   elsif tg_table_name = 'users' then
+    perform from public.consumers where user_id = new.id order by uuid for update;
     update public.consumers c set etag = public.etag_of_allocations(c) where user_id = new.id;
   else
+    perform from public.consumers where consumer_type_id = new.id order by uuid for update;
     update public.consumers c set etag = public.etag_of_allocations(c) where consumer_type_id = new.id;
   end if;
   return null;
@@ -761,15 +764,20 @@ end$function$;
 CREATE OR REPLACE FUNCTION public.etag_provider_changed()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$begin
+AS $function$declare
+  ids integer[] := array[new.id];
+begin
   insert into public.inventory_changes (provider_id) values (new.id);
-  insert into public.resource_provider_etags (resource_provider_id, provider)
-    values (new.id, public.etag_of_provider(new))
-    on conflict (resource_provider_id) do update set provider = excluded.provider;
+  insert into public.resource_provider_etags (resource_provider_id) values (new.id) on conflict do nothing;
   if new.uuid <> old.uuid then
+    ids := ids || array(select id from public.resource_providers where parent_provider_id = new.id);
     insert into public.provider_changes (provider_id, whole, uuid) values (new.id, true, old.uuid), (new.id, true, new.uuid);
-    update public.resource_provider_etags e set provider = public.etag_of_provider(child) from public.resource_providers child
-      where child.parent_provider_id = new.id and e.resource_provider_id = child.id;
+  end if;
+  perform from public.resource_provider_etags where resource_provider_id = any(ids) order by resource_provider_id for update;
+  update public.resource_provider_etags e set provider = (
+    select public.etag_of_provider(p) from public.resource_providers p where p.id = e.resource_provider_id
+  ) where resource_provider_id = any(ids);
+  if new.uuid <> old.uuid then
     perform public.etag_consumers(array(select consumer_id from public.allocations where resource_provider_id = new.id));
   end if;
   return null;
@@ -1420,6 +1428,7 @@ CREATE OR REPLACE FUNCTION public.usages_moved()
 AS $function$begin
   if current_setting('placement.usages', true) is distinct from 'counted' and exists (select from public.usage_counting) then
     insert into public.doubtful_usages values (old.project_id), (new.project_id);
+    if new.uuid <> old.uuid then insert into public.doubtful_usages values (null); end if;
   end if;
   return null;
 end$function$;
@@ -1494,7 +1503,7 @@ CREATE TRIGGER usages_deleted AFTER DELETE ON public.consumers REFERENCING OLD T
 
 CREATE TRIGGER usages_made AFTER INSERT ON public.consumers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION usages_of_made_records();
 
-CREATE TRIGGER usages_moved AFTER UPDATE OF project_id, consumer_type_id ON public.consumers FOR EACH ROW WHEN (((old.project_id IS DISTINCT FROM new.project_id) OR (old.consumer_type_id IS DISTINCT FROM new.consumer_type_id))) EXECUTE FUNCTION usages_moved();
+CREATE TRIGGER usages_moved AFTER UPDATE OF uuid, project_id, consumer_type_id ON public.consumers FOR EACH ROW WHEN ((((old.uuid)::text IS DISTINCT FROM (new.uuid)::text) OR (old.project_id IS DISTINCT FROM new.project_id) OR (old.consumer_type_id IS DISTINCT FROM new.consumer_type_id))) EXECUTE FUNCTION usages_moved();
 
 CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF total, reserved, min_unit, max_unit, step_size, allocation_ratio ON public.inventories FOR EACH ROW WHEN ((current_setting('placement.etags'::text, true) IS DISTINCT FROM 'providers'::text)) EXECUTE FUNCTION etag_inventory_row();
 
