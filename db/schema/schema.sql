@@ -1084,6 +1084,11 @@ begin
     if is_holding or exists (select from public.open_usage_records where consumer_id = any(uuids)) then perform public.settle_usage_records(uuids); end if;
   else
     perform public.settle_usage_records(uuids);
+    if exists (select from public.usage_history where not is_complete) then
+      insert into public.provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
+        clock_timestamp();
+    end if;
   end if;
   return null;
 end$function$;

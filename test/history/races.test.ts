@@ -14,6 +14,7 @@ import {
   host1,
   inserted,
   recordLines,
+  run,
   switchOn,
   together,
   type World,
@@ -55,6 +56,17 @@ test('a deletion of what a consumer without a record holds since before the hist
     const deletion = sql`delete from allocations where consumer_id = ${consumer}`;
     await oneAfterTheOther(world, [deletion], insert);
     assert.deepEqual(await recordLines(world, consumer), ['1 VCPU of 1 by : open']);
+  });
+});
+
+test('the end of all that a consumer without a record held is logged before the history is complete: postgresql', async () => {
+  await withWorld('postgresql', async (world) => {
+    const consumer = randomUUID();
+    await together(world, inserted(consumer, { [host1]: { VCPU: 1 } }));
+    await switchHistoryOn(world.database);
+    await together(world, [sql`delete from allocations where consumer_id = ${consumer}`]);
+    const logged = await run(world, sql`select from provider_changes where ${consumer} = any(consumer_ids)`);
+    assert.equal(logged.length, 1);
   });
 });
 

@@ -12,7 +12,9 @@ import { qualifyNames } from '../qualified_names.ts';
  *   Allocations that were there before may be changed by a transaction that does not see the record, and so does not correct its tag.
  *   Where there is no tag, answers have one that is computed.
  *
- * Also, usages are in doubt (migration 010) where a consumer record gets another UUID, and so other allocations.
+ * Also, usages are in doubt (migration 010) where a consumer record gets another UUID, and so other allocations; and the deletion of all
+ * that a consumer without a record holds is logged also while the history (migration 014) is not complete. Since migration 018 it was not, as
+ * no open record ended.
  *
  * It locks the table of consumers only, and in the end.
  */
@@ -22,10 +24,34 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       db,
     );
   }
-  await qualifyNames(db, [...Object.keys(functions), 'etag_of_allocations', 'etag_of_provider', 'etag_consumers']);
+  const { rows } = await sql<{ readonly definition: string }>`
+    select pg_get_functiondef(oid) as definition from pg_proc
+    where pronamespace = quote_ident(current_schema())::regnamespace and proname = 'record_allocations_deleted'`.execute(
+    db,
+  );
+  for (const { definition } of rows) {
+    await sql
+      .raw(definition.replace(/\belse\n.*settle_usage_records\(uuids\);/, (text) => text + logIncomplete))
+      .execute(db);
+  }
+  await qualifyNames(db, [
+    ...Object.keys(functions),
+    'record_allocations_deleted',
+    'etag_of_allocations',
+    'etag_of_provider',
+    'etag_consumers',
+  ]);
   await lockTogether(db, ['consumers'], 'share row exclusive');
   await sql.raw(ownerTrigger).execute(db);
 }
+
+/** Logs the consumers after their records were locked, as in migration 014. */
+const logIncomplete = `
+    if exists (select from usage_history where not is_complete) then
+      insert into provider_changes (provider_id, whole, parts, consumer_ids, logged_at)
+      select null, true, case at_end when 'term' then 128 + 512 else 128 end, case when cardinality(uuids) <= 2000 then uuids end,
+        clock_timestamp();
+    end if;`;
 
 /** Locks the consumers of an owner or a type, and then makes their tags. */
 const tagConsumersOf = (column: string) => `perform from consumers where ${column} = new.id order by uuid for update;
