@@ -103,7 +103,7 @@ const earlier: Readonly<Record<string, string>> = {
   '008_consumer_terms': 'create index consumers_type_uuid_idx on consumers (consumer_type_id, uuid)',
 };
 /** Which migrations have to wait for the transactions of others. */
-const waiting = /^(002|004|005|006|007|008|010|012|013|014|015|019|020)/;
+const waiting = /^(002|004|005|006|007|008|010|012|013|014|015|019|020|021)/;
 
 for (const [index, name] of migrationNames.entries()) {
   if (index === 0) continue; // below, on upstream's tables
