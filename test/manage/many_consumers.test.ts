@@ -43,7 +43,7 @@ test(`${count} incomplete consumers get a record while claims go on`, async (t) 
     let migrated = 0;
     let index = 0;
     migration.child.stdout.on('data', (text: string) => {
-      for (const match of text.matchAll(/(\d+) migrated/g)) migrated += Number(match[1]);
+      for (const match of text.matchAll(/create_incomplete_consumers, (\d+) migrated/g)) migrated += Number(match[1]);
     });
     const nextAhead = (): string => {
       index = Math.max(index + 1, migrated + 10);
