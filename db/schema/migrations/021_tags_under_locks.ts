@@ -5,16 +5,16 @@ import { qualifyNames } from '../qualified_names.ts';
 /**
  * Stored entity tags stay right where two programs write at once:
  *
- * - Where a project, a user, a consumer type or a provider gets another name, or a provider another parent, the rows with the tags are locked
- *   before the tags are computed, in the order of all writers. A statement that computes a tag and then waits for its row does not see what
- *   the other program has committed meanwhile, such as an allocation.
+ * - Where a project, a user, a consumer type or a provider gets another name, or a provider another parent, the rows with the tags are
+ *   locked before the tags are computed, in the order of all writers. A statement that computes a tag and then waits for its row does not
+ *   see what the other program has committed meanwhile, such as an allocation.
  * - A consumer record that is new, or has another UUID, has no tag until its allocations are written, if the statement brings none.
  *   Allocations that were there before may be changed by a transaction that does not see the record, and so does not correct its tag.
  *   Where there is no tag, answers have one that is computed.
  *
  * Also, usages are in doubt (migration 010) where a consumer record gets another UUID, and so other allocations; and the deletion of all
- * that a consumer without a record holds is logged also while the history (migration 014) is not complete. Since migration 018 it was not, as
- * no open record ended.
+ * that a consumer without a record holds is logged also while the history (migration 014) is not complete. Since migration 018 this
+ * deletion was not logged, as no open record ended.
  *
  * It locks the table of consumers only, and in the end.
  */
@@ -68,8 +68,8 @@ const functions: Readonly<Record<string, string>> = {
   end if;
   return null;
 end`,
-  // As in migration 004, but without a tag for a record that is new or gets another UUID. A new one has no former UUID here. The trigger for
-  // new ones stays, since DROP TRIGGER waits for readers, such as a dump.
+  // As in migration 004, but without a tag for a record that is new or gets another UUID. A new record has no former UUID here. The trigger
+  // for new records stays, since DROP TRIGGER waits for readers, such as a dump.
   etag_consumer_row: `begin
   new.etag := case when new.uuid = old.uuid then etag_of_allocations(new) end;
   return new;
