@@ -162,7 +162,11 @@ function firstChange(
   });
 }
 
-/** Takes a seat for a request that follows changes. @throws ApiError 429 where all seats are taken, and no other client has at least 2 more */
+/**
+ * Takes a seat for a request that follows changes.
+ *
+ * @throws ApiError 429 where all seats are taken, and no other client has at least 2 more
+ */
 function takeSeat(request: ApiRequest, { config, followers }: Dependencies): FollowerSeat {
   const client = clientOf(request, config);
   const seat = followers.takeSeat(client);

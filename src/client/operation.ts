@@ -160,7 +160,7 @@ export const listed = async <Item>(
 
 /** The list under a key of an answer. @throws PlacementError where there is none: then it is not the service that has answered */
 export function listIn<Item>(body: unknown, key: string): readonly Item[] {
-  const list = (body as { readonly [name: string]: Item[] } | undefined)?.[key]; // a body is an object, or there is none
+  const list = (body as { readonly [name: string]: Item[] } | undefined)?.[key]; // of a text or a number a key is undefined
   if (Array.isArray(list)) return list;
   throw new PlacementError(`The answer has no ${key}: it is not that of a placement service. Check the endpoint.`);
 }

@@ -11,6 +11,7 @@ export type WaitingClaim = {
   readonly consumers: readonly string[];
   /** The name of each, or null. From 2.9. */
   readonly names?: readonly (string | null)[];
+  /** That of the first consumer, as the user. */
   readonly project_id: string;
   readonly user_id: string;
   readonly since: string;
@@ -27,7 +28,11 @@ export type WaitingClaim = {
 };
 
 /** Which waiting claims are listed. */
-export type WaitingFilter = { readonly project_id?: string | undefined; readonly line?: string | undefined };
+export type WaitingFilter = {
+  /** Claims with a consumer of this project. */
+  readonly project_id?: string | undefined;
+  readonly line?: string | undefined;
+};
 
 /** Claims that wait; from 2.8. `allocations.place` creates them by `waitMs`. */
 export type WaitingCalls = {
