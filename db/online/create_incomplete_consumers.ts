@@ -50,7 +50,7 @@ export function createIncompleteConsumers(database: Database, owner: IncompleteO
           ownerExists = true;
         }
         const batch = waiting.slice(0, maxCount - done);
-        const created = await givingWay(database, createConsumers(owner, batch));
+        const created = await givingWay(database, createConsumers(owner, batch), makeTags(batch));
         waiting = waiting.slice(batch.length);
         // A request has meanwhile created the other consumers of the batch, or deleted their allocations.
         done += created.length;
@@ -95,3 +95,6 @@ const createConsumers = (owner: IncompleteOwner, uuids: readonly string[]) =>
     cross join projects p cross join users u
     where p.external_id = ${owner.projectId} and u.external_id = ${owner.userId}
     order by 1 on conflict (uuid) do nothing returning id`;
+
+/** A trigger leaves a new record without an entity tag, since another program may write its allocations without seeing the record. */
+const makeTags = (uuids: readonly string[]) => sql`select etag_consumers(${uuids}::text[])`;

@@ -34,15 +34,20 @@ const lockTimeoutMs = 100;
 const attempts = 100;
 
 /**
- * Runs one statement of a migration in a transaction that waits for a lock only briefly. If it does not get the lock,
- * it releases all its locks and is repeated, so that a deadlock with a request cannot last.
+ * Runs a statement of a migration, and statements that follow it, in a transaction that waits for a lock only briefly. If it does not get the
+ * lock, it releases all its locks and is repeated, so that a deadlock with a request cannot last.
  *
+ * @returns the rows of the first statement
  * @throws the last error if other transactions hold the rows for longer than some ten seconds.
  */
-export async function givingWay<Row>(database: Database, statement: RawBuilder<Row>): Promise<readonly Row[]> {
+export async function givingWay<Row>(
+  database: Database,
+  statement: RawBuilder<Row>,
+  ...following: readonly RawBuilder<unknown>[]
+): Promise<readonly Row[]> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const [rows] = await database.transaction([statement], { lockTimeoutMs });
+      const [rows] = await database.transaction([statement, ...following], { lockTimeoutMs });
       return rows;
     } catch (error) {
       const lost = [sqlstate.lockNotAvailable, sqlstate.deadlockDetected, sqlstate.serializationFailure];
