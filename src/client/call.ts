@@ -35,6 +35,8 @@ export function openCall(connection: Connection): Call {
     // fetch would take it out, and send the request to another path. Escaping does not help.
     if (dots.test(operation.path))
       throw new TypeError(`No request can be sent to ${operation.path}: a part of a path is neither . nor ..`);
+    // The service knows no such path, and would say so, not that a name is missing.
+    if (emptyPart.test(operation.path)) throw new TypeError(`A name in the path ${operation.path} is empty.`);
     const asked = { ...operation, ifMatch, waitsUntilMs };
     const repeating =
       waitMs === undefined
@@ -52,6 +54,9 @@ export function openCall(connection: Connection): Call {
 
 /** A part `.` or `..` before the query, also as `%2e`; fetch takes `\` for `/`. */
 const dots = /^[^?#]*[/\\](?:\.|%2e){1,2}(?=[/\\?#]|$)/i;
+
+/** An empty part, before the query, of a path that is not `/` alone. */
+const emptyPart = /^\/[^?#]*\/(?=[/?#]|$)|^\/\//;
 
 /** How soon a request that waits is sent again, in milliseconds: until then other claims may be placed before it. */
 const quickMs = 2_000;

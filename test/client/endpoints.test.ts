@@ -175,7 +175,7 @@ async function doEverything(version: Microversion): Promise<void> {
     tokens?.map(({ id }) => id),
     made && [made.id],
   );
-  await from('2.7', () => placement.tokens.delete(made?.id ?? ''));
+  await from('2.7', () => placement.tokens.delete(made?.id ?? 'none'));
   const limited = await from('2.7', () => placement.limits.set(custom, { resources: { VCPU: 100 }, generation: null }));
   assert.deepEqual(limited?.resources, has('2.7') ? { VCPU: { limit: 100, used: 4, from: 'project' } } : undefined);
   assert.deepEqual(await from('2.7', () => placement.limits.show(custom)), limited);
@@ -250,6 +250,30 @@ test('a name that a URL cannot have is refused, and no other path is asked', asy
   for (const name of ['..CUSTOM_A', '%2e%2e', '..\\']) assert.equal(await traits.exists(name), false);
   const { status } = await call({ method: 'GET', path: '/resource_providers?name=/../' });
   assert.equal(status, 200, 'a query may have them');
+});
+
+test('an empty name is refused, and no other path is asked', async () => {
+  const { traits, resourceClasses, limits, providers, inventories, call } = connect({
+    endpoint: server.url,
+    auth: 'admin',
+  });
+  const seen = server.seen.length;
+  for (const ask of [
+    () => traits.delete(''),
+    () => resourceClasses.show(''),
+    () => limits.show(''),
+    () => providers.show(''),
+    () => inventories.list(''),
+    () => call({ method: 'GET', path: '/traits/?limit=1' }),
+    () => call({ method: 'GET', path: '//traits' }),
+  ])
+    await assert.rejects(
+      ask,
+      (error) => error instanceof TypeError && /^A name in the path .* is empty\.$/.test(error.message),
+    );
+  assert.equal(server.seen.length, seen);
+  for (const path of ['/', '/?a=//', '/resource_providers?name=//'])
+    assert.equal((await call({ method: 'GET', path })).status, 200, path);
 });
 
 test('a name with half of a surrogate pair, which has no encoding, rejects the promise of each call', async () => {
