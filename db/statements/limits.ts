@@ -136,7 +136,8 @@ export type NewLimits = StoredValues & {
  * It waits for the writes that raise what the projects have: so each such write either sees the limits, or its usage is counted for them.
  * The first limit also waits for the transactions of all programs that are writing allocations or consumers.
  *
- * @returns the stored values; undefined if the generation is another one
+ * @returns the stored values; undefined if the generation is another one, or if one of the classes is not there, of which the project had no
+ *   limit before
  * @throws WritesUnderWay if those transactions did not end in time: then nothing is stored
  */
 export async function writeLimits(database: Database, limits: NewLimits): Promise<StoredLimits | undefined> {
@@ -144,7 +145,7 @@ export async function writeLimits(database: Database, limits: NewLimits): Promis
     try {
       await beginCounting(database);
       const locks = lockProject(limits.project === '' ? 'all' : limits.project);
-      const [, , [row]] = await database.transaction([lockLimits, locks, storing(limits)]);
+      const [, , , [row]] = await database.transaction([lockLimits, lockClasses(limits), locks, storing(limits)]);
       if (!row?.isCounted) continue; // the last limit was deleted meanwhile
       if (row.stored !== null) return row.stored;
     } catch (error) {
@@ -162,21 +163,31 @@ export async function endCountingWithoutLimits({ transaction }: Pick<Database, '
   await transaction([lockLimits, endCountingIf(sql`since < ${utcNow} - interval '5 minutes'`)]);
 }
 
+/** So that no class gets another name until its limit is stored: what renames a class also renames it in all stored limits. */
+const lockClasses = ({ resources }: NewLimits): RawBuilder<unknown> =>
+  sql`select from resource_classes where name = any(${Object.keys(resources)}::text[]) order by id for key share`;
+
 function storing({ project, resources, consumers, known, isImported = false }: NewLimits) {
   const values = sql`${JSON.stringify(resources)}::jsonb as resources, ${JSON.stringify(consumers)}::jsonb as consumers`;
   const change: RawBuilder<unknown> =
     known === null
       ? sql`insert into limits (project, generation, resources, consumers, is_imported, updated_at)
         select ${project}, ${raised(sql`(select generation from deleted_limits where project = ${project})`)},
-          resources, consumers, ${isImported}, ${utcNow} from wanted where is_counted
+          resources, consumers, ${isImported}, ${utcNow} from wanted where is_counted and has_classes
         on conflict (project) do nothing returning ${storedColumns}`
       : sql`update limits l set generation = ${raised(sql`l.generation`)}, resources = wanted.resources, consumers = wanted.consumers,
           is_imported = ${isImported}, updated_at = ${utcNow}
-        from wanted where is_counted and l.project = ${project} and l.generation = ${known}
+        from wanted where is_counted and has_classes and l.project = ${project} and l.generation = ${known}
           ${isImported ? sql`and l.is_imported` : sql``} -- an import replaces nothing else, also if it has the same generation
         returning l.project, l.generation, l.resources, l.consumers, l.is_imported as "isImported"`;
   return sql<{ readonly isCounted: boolean; readonly stored: StoredLimits | null }>`
-    with wanted as materialized (select ${values}, exists (select from usage_counting where is_counted) as is_counted),
+    with wanted as materialized (
+      select ${values}, exists (select from usage_counting where is_counted) as is_counted, not exists (
+        select from unnest(${Object.keys(resources)}::text[]) as class (name)
+        where not exists (select from resource_classes c where c.name = class.name)
+          and not exists (select from limits l where l.project = ${project} and jsonb_exists(l.resources, class.name))
+      ) as has_classes
+    ),
     stored as (${change})
     select is_counted as "isCounted", (select to_json(s) from stored s) as stored from wanted`;
 }

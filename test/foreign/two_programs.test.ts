@@ -10,6 +10,7 @@ import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import type { ProjectUsage } from '../../db/statements/claims/project_usages.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
+import { type NewLimits, writeLimits } from '../../db/statements/limits.ts';
 import { assignOwners } from '../../db/statements/usage_history.ts';
 import { differences } from '../history/world.ts';
 import { interleave, type Programs, type Statement, withPrograms } from '../races/interleavings.ts';
@@ -33,6 +34,9 @@ const scene = `
     values (1, 0, 'c1', 1), (1, 1, 'c1', 2), (1, 0, 'c2', 4), (1, 0, 'c3', 8);
   insert into usage_history values (now(), true);
   select settle_usage_records('{c1,c2,c3}');
+  insert into resource_classes (id, name) values (10000, 'CUSTOM_OLD');
+  insert into limits (project, generation, resources, consumers, is_imported, updated_at)
+    values ('p1', 1, '{"VCPU": 99}', '{}', false, now()), ('p2', 1, '{"CUSTOM_OLD": 9}', '{}', false, now());
   insert into usage_counting values (now(), true);
   insert into project_usages values (1, null, '{0,1,null}', '{5,2,2}'), (null, null, '{0,null}', '{8,1}');
   delete from doubtful_usages;
@@ -41,7 +45,8 @@ const scene = `
 /** The tables that are as in the scene again before each run. */
 const tables = (
   'allocations consumers consumer_names consumer_terms former_consumers projects users inventories resource_provider_etags ' +
-  'resource_providers open_usage_records usage_records project_usages doubtful_usages provider_changes inventory_changes'
+  'resource_providers open_usage_records usage_records project_usages doubtful_usages provider_changes inventory_changes ' +
+  'resource_classes limits deleted_limits'
 ).split(' ');
 
 const saving = `${tables.map((table) => `create temporary table saved_${table} as table ${table};`).join('')}
@@ -127,7 +132,7 @@ async function sentBy(
   const sent: Statement[] = [];
   const enough = new Error('The transaction is recorded.');
   const record = async (statements: readonly RawBuilder<unknown>[]): Promise<never> => {
-    for (const statement of statements) {
+    for (const statement of sent.length === 0 ? statements : []) {
       const { sql: text, parameters } = statement.compile(database.kysely);
       sent.push({ text, values: [...parameters] });
     }
@@ -136,6 +141,21 @@ async function sentBy(
   await assert.rejects(write({ ...database, transaction: record, write: record }), enough);
   return sent;
 }
+
+const limitsOf = (project: string, limit: number, known: number | null): NewLimits => ({
+  project,
+  resources: { CUSTOM_OLD: limit },
+  consumers: {},
+  known,
+});
+
+/** What stores limits of a class, each of which meets another name of the class. */
+const limiting = async (database: Database): Promise<Transactions> => ({
+  'first limits': await sentBy(database, (recording) => writeLimits(recording, limitsOf('p3', 5, null))),
+  'a limit of one more class': await sentBy(database, (recording) => writeLimits(recording, limitsOf('p1', 5, 1))),
+  'another limit of the class': await sentBy(database, (recording) => writeLimits(recording, limitsOf('p2', 5, 1))),
+});
+const otherClassName = [`update resource_classes set name = 'CUSTOM_NEW' where id = 10000`];
 
 const byService = async (database: Database): Promise<Transactions> => ({
   'a claim': await sentBy(database, (recording) =>
@@ -179,6 +199,9 @@ const wrong = `
     union all
     select provider_id, class_id, -amount from provider_changes cross join lateral unnest(class_ids, used_deltas) as each (class_id, amount)
   ) as moved group by provider_id, class_id having sum(amount) <> 0
+  union all
+  select 'limit of project ' || project || ' of no class ' || name from limits cross join lateral jsonb_object_keys(resources) as name
+    where name not in (select name from resource_classes)
   union all
   select 'log of provider ' || id from (
     select id, uuid, name, parent_provider_id from resource_providers
@@ -256,6 +279,14 @@ test('what triggers keep is right, in whatever order OpenStack Placement and the
   await withStage(async (stage) => {
     for (const [name, one, other] of pairsOf({ ...upstream, ...stage.service })) {
       assert.deepEqual(await meet(stage, one, other), [], name);
+    }
+  });
+});
+
+test('no limit keeps the former name of a class, in whatever order it is stored and the class gets another name', async () => {
+  await withStage(async (stage) => {
+    for (const [name, limits] of Object.entries(await limiting(stage.database))) {
+      assert.deepEqual(await meet(stage, limits, otherClassName), [], name);
     }
   });
 });
