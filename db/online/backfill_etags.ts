@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import { onlyRow } from '../engine/only_row.ts';
 import { beforeAllIds, givingWay, idOf, type OnlineMigration } from './online_migration.ts';
 
 /**
@@ -7,8 +8,8 @@ import { beforeAllIds, givingWay, idOf, type OnlineMigration } from './online_mi
  * until a whole pass finds no row without a tag, since other migrations may add rows meanwhile.
  *
  * A transaction that changes a row meanwhile writes the tag of the row, itself or by the triggers of migration 004.
- * Such a tag is never replaced: of most tables the rows are locked before the check that they have no tag; of providers
- * an existing tag is kept.
+ * Such a tag is never replaced by an older one: of most tables the rows are locked before the check that they have no tag; of providers
+ * an existing tag is kept; of consumers the content is read after they are locked.
  */
 export function backfillEtags(database: Database): OnlineMigration {
   let index = 0;
@@ -29,10 +30,10 @@ export function backfillEtags(database: Database): OnlineMigration {
       while (done < maxCount && !finished) {
         const step = steps[index];
         if (step === undefined) throw new Error(`There is no step ${index}.`);
-        const [batch] = await givingWay(database, sql<EtagBatch>`${step(after, maxCount - done)}`);
-        done += batch?.done ?? 0;
-        doneInPass += batch?.done ?? 0;
-        if (batch === undefined || batch.last === null) next();
+        const batch = await step(database, after, maxCount - done);
+        done += batch.done;
+        doneInPass += batch.done;
+        if (batch.last === null) next();
         else after = batch.last;
       }
       return { found: done, done };
@@ -57,16 +58,25 @@ type EtagBatch = {
  */
 const isCommittedLate = sql`(select set_config('synchronous_commit', 'off', true)) is not null`;
 
-type EtagStep = (after: number, limit: number) => RawBuilder<unknown>;
+type EtagStep = (database: Database, after: number, limit: number) => Promise<EtagBatch>;
+
+const noRows: EtagBatch = { done: 0, last: null };
+
+/** A step of which each batch is one statement. */
+const byStatement =
+  (statement: (after: number, limit: number) => RawBuilder<unknown>): EtagStep =>
+  async (database, after, limit) =>
+    (await givingWay(database, sql<EtagBatch>`${statement(after, limit)}`))[0] ?? noRows;
 
 /**
- * @param tag SQL for the tag of row `r`; null if the row gets none
+ * For tables of which each tag is of its row alone.
+ *
+ * @param tag SQL for the tag of row `r`
  * @param options.isLogged whether a trigger logs each update of the table
  */
-const ofRows =
-  (table: string, tag: string, { condition = 'true', isLogged = false } = {}): EtagStep =>
-  (after, limit) =>
-    sql`
+const ofRows = (table: string, tag: string, { condition = 'true', isLogged = false } = {}): EtagStep =>
+  byStatement(
+    (after, limit) => sql`
     with old as materialized (
       select id from ${sql.table(table)} where etag is null and ${sql.raw(condition)} and id > ${idOf(after)}
       order by id limit ${sql.lit(limit)} for update
@@ -75,10 +85,12 @@ const ofRows =
     )
     select (select count(etag)::integer from tagged) as done, (select max(id) from old) as last
     where (select set_config('placement.etags', 'only', true)) is not null -- there is no other change to log
-      ${isLogged ? sql`` : sql`and ${isCommittedLate}`}`;
+      ${isLogged ? sql`` : sql`and ${isCommittedLate}`}`,
+  );
 
 /** For providers, whose tags are in a separate table. */
-const ofProviders: EtagStep = (after, limit) => sql`
+const ofProviders: EtagStep = byStatement(
+  (after, limit) => sql`
   with old as materialized (
     select p.id from resource_providers p
     where p.id > ${idOf(after)} and (
@@ -94,7 +106,35 @@ const ofProviders: EtagStep = (after, limit) => sql`
       aggregates = coalesce(e.aggregates, excluded.aggregates)
     returning resource_provider_id
   )
-  select (select count(*)::integer from tagged) as done, (select max(id) from old) as last where ${isCommittedLate}`;
+  select (select count(*)::integer from tagged) as done, (select max(id) from old) as last where ${isCommittedLate}`,
+);
+
+type Untagged = { readonly id: number; readonly uuid: string };
+
+/**
+ * For consumers. A tag is of allocations, which are read after the consumers are locked: another program may have changed them until then.
+ * Consumers without allocations do not exist for clients, and get no tag.
+ */
+const ofConsumers: EtagStep = async (database, after, limit) => {
+  const { kysely } = database;
+  const { rows } = await sql<Untagged>`
+    select id, uuid from consumers c
+    where etag is null and id > ${idOf(after)} and (select true from allocations a where a.consumer_id = c.uuid limit 1)
+    order by id limit ${sql.lit(limit)}`.execute(kysely);
+  const last = rows.at(-1)?.id ?? null;
+  if (last === null) return noRows;
+  const uuids = rows.map(({ uuid }) => uuid);
+  await givingWay(
+    database,
+    sql`select set_config('placement.etags', 'only', true) where ${isCommittedLate}`, // there is no other change to log
+    sql`select etag_consumers(${uuids}::text[])`,
+  );
+  const { done } = await onlyRow(
+    kysely,
+    sql<Pick<EtagBatch, 'done'>>`select count(etag)::integer as done from consumers where uuid = any(${uuids}::text[])`,
+  );
+  return { done, last };
+};
 
 const custom = { condition: `name like 'CUSTOM\\_%'`, isLogged: true };
 
@@ -103,8 +143,5 @@ const steps: readonly EtagStep[] = [
   ofRows('traits', 'etag_name(r.name)', custom),
   ofRows('inventories', 'etag_of(etag_inventory(r))'),
   ofProviders,
-  // Consumers without allocations do not exist for clients, and get no tag.
-  ofRows('consumers', 'etag_of_allocations(r)', {
-    condition: '(select true from allocations a where a.consumer_id = uuid limit 1)',
-  }),
+  ofConsumers,
 ];

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { RawBuilder } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { backfillEtags } from '../../db/online/backfill_etags.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import type { ProjectUsage } from '../../db/statements/claims/project_usages.ts';
@@ -124,18 +124,19 @@ const usage = (classId: number | null, amount: number): ProjectUsage => ({
   amount,
 });
 
-/** The statements that the service sends in its first transaction. */
+/** The statements that the service sends in its first transaction, or in the first one with a statement that matches. */
 async function sentBy(
   database: Database,
   write: (recording: Database) => Promise<unknown>,
+  matching = /./,
 ): Promise<readonly Statement[]> {
   const sent: Statement[] = [];
   const enough = new Error('The transaction is recorded.');
-  const record = async (statements: readonly RawBuilder<unknown>[]): Promise<never> => {
-    for (const statement of sent.length === 0 ? statements : []) {
-      const { sql: text, parameters } = statement.compile(database.kysely);
-      sent.push({ text, values: [...parameters] });
-    }
+  const record: Database['transaction'] = async (statements, wait) => {
+    const compiled = statements.map((statement) => statement.compile(database.kysely));
+    if (!compiled.some(({ sql }) => matching.test(sql))) return database.transaction(statements, wait);
+    if (sent.length === 0)
+      sent.push(...compiled.map(({ sql, parameters }) => ({ text: sql, values: [...parameters] })));
     throw enough;
   };
   await assert.rejects(write({ ...database, transaction: record, write: record }), enough);
@@ -287,6 +288,20 @@ test('no limit keeps the former name of a class, in whatever order it is stored 
   await withStage(async (stage) => {
     for (const [name, limits] of Object.entries(await limiting(stage.database))) {
       assert.deepEqual(await meet(stage, limits, otherClassName), [], name);
+    }
+  });
+});
+
+test('a tag that a migration makes is right, in whatever order the migration and another program write', async () => {
+  await withStage(async (stage) => {
+    await stage.observer.query(`set session_replication_role = replica`);
+    for (const table of ['consumers', 'saved_consumers'])
+      await stage.observer.query(`update ${table} set etag = null where uuid = 'c1'`);
+    await stage.observer.query(`set session_replication_role = origin`);
+    const backfill = await sentBy(stage.database, (recording) => backfillEtags(recording).runBatch(10), /consumers/);
+    const others = { ...written['a consumer'], ...upstream, ...stage.service };
+    for (const [name, other] of Object.entries(others)) {
+      assert.deepEqual(await meet(stage, backfill, other), [], name);
     }
   });
 });
