@@ -5,11 +5,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { readFleetSnapshot } from '../../db/fleet/change_log.ts';
 import { backfillEtags } from '../../db/online/backfill_etags.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import type { ProjectUsage } from '../../db/statements/claims/project_usages.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
+import { updateConsumer } from '../../db/statements/consumers/consumer_write.ts';
+import { firstPosition, removeEnded } from '../../db/statements/consumers/remove_ended.ts';
+import { setTerm } from '../../db/statements/consumers/set_term.ts';
 import { type NewLimits, writeLimits } from '../../db/statements/limits.ts';
 import { assignOwners } from '../../db/statements/usage_history.ts';
 import { differences } from '../history/world.ts';
@@ -18,7 +22,7 @@ import { withFreshDatabase } from '../support/engines.ts';
 
 /*
  * At first: provider 3 is a child of provider 1; all consumers but the fourth have something of provider 1; the third has no record, and
- * the fifth is not there yet. The history is on, and usages are counted.
+ * the fifth is not there yet. The term of the first has ended. The history is on, and usages are counted.
  */
 const scene = `
   insert into projects (id, external_id) values (1, 'p1'), (2, 'p2');
@@ -29,7 +33,7 @@ const scene = `
     values (1, 0, 100, 0, 1, 100, 1, 1), (2, 0, 100, 0, 1, 100, 1, 1);
   insert into consumers (id, uuid, project_id, user_id, generation) values (2, 'c2', 1, 1, 1), (1, 'c1', 1, 1, 1), (4, 'c4', 1, 1, 1);
   insert into consumer_names values (1, 'one');
-  insert into consumer_terms values (1, 1, now() + interval '1 hour');
+  insert into consumer_terms values (1, 1, now() - interval '1 minute');
   insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
     values (1, 0, 'c1', 1), (1, 1, 'c1', 2), (1, 0, 'c2', 4), (1, 0, 'c3', 8);
   insert into usage_history values (now(), true);
@@ -166,6 +170,24 @@ const byService = async (database: Database): Promise<Transactions> => ({
     writeClaims(recording, [claim('c5', null, [usage(0, 2), usage(null, 1)])]),
   ),
   'a release': await sentBy(database, (recording) => deleteAllocations(recording, ['c1'], undefined, () => {}, true)),
+  'another owner': await sentBy(database, async (recording) => {
+    const usages = [usage(0, -1), usage(1, -2), usage(null, -1)];
+    const moved = [...usages, ...usages.map((each) => ({ ...each, project: 'p2', amount: -each.amount }))];
+    await updateConsumer(
+      recording,
+      { uuid: 'c1', id: 1, generation: 1, allocations: undefined },
+      { projectId: 'p2', userId: 'u1', consumerType: null, name: 'eins' },
+      {
+        judgedOn: await readFleetSnapshot(database.kysely),
+        counted: { usages: moved, limits: [] },
+        uncountedTypes: [],
+      },
+    );
+  }),
+  'another term': await sentBy(database, (recording) =>
+    setTerm(recording, { uuid: 'c1', id: 1, generation: 1, allocations: undefined }, 60),
+  ),
+  'the end of a term': await sentBy(database, (recording) => removeEnded(recording, firstPosition, 10, true)),
 });
 
 /** Rows of text: what is wrong. A tag may be missing; answers then have one that is computed. */
