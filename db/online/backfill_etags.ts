@@ -109,6 +109,10 @@ const ofProviders: EtagStep = byStatement(
   select (select count(*)::integer from tagged) as done, (select max(id) from old) as last where ${isCommittedLate}`,
 );
 
+/** Makes the tags of consumers: a function of the database locks the consumers, and reads their allocations then. */
+export const tagConsumers = (uuids: readonly string[]): RawBuilder<unknown> =>
+  sql`select etag_consumers(${uuids}::text[])`;
+
 type Untagged = { readonly id: number; readonly uuid: string };
 
 /**
@@ -127,7 +131,7 @@ const ofConsumers: EtagStep = async (database, after, limit) => {
   await givingWay(
     database,
     sql`select set_config('placement.etags', 'only', true) where ${isCommittedLate}`, // there is no other change to log
-    sql`select etag_consumers(${uuids}::text[])`,
+    tagConsumers(uuids),
   );
   const { done } = await onlyRow(
     kysely,

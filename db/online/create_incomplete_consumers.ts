@@ -3,6 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { utcNow } from '../engine/time.ts';
 import { ensureOwners } from '../statements/claims/ensure_owners.ts';
+import { tagConsumers } from './backfill_etags.ts';
 import { givingWay, type OnlineMigration } from './online_migration.ts';
 
 /** The configured project and user for consumers whose real ones were never recorded. */
@@ -50,7 +51,8 @@ export function createIncompleteConsumers(database: Database, owner: IncompleteO
           ownerExists = true;
         }
         const batch = waiting.slice(0, maxCount - done);
-        const created = await givingWay(database, createConsumers(owner, batch), makeTags(batch));
+        // A trigger leaves a new record without an entity tag, since another program may write its allocations without seeing the record.
+        const created = await givingWay(database, createConsumers(owner, batch), tagConsumers(batch));
         waiting = waiting.slice(batch.length);
         // A request has meanwhile created the other consumers of the batch, or deleted their allocations.
         done += created.length;
@@ -95,6 +97,3 @@ const createConsumers = (owner: IncompleteOwner, uuids: readonly string[]) =>
     cross join projects p cross join users u
     where p.external_id = ${owner.projectId} and u.external_id = ${owner.userId}
     order by 1 on conflict (uuid) do nothing returning id`;
-
-/** A trigger leaves a new record without an entity tag, since another program may write its allocations without seeing the record. */
-const makeTags = (uuids: readonly string[]) => sql`select etag_consumers(${uuids}::text[])`;

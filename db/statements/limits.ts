@@ -136,8 +136,7 @@ export type NewLimits = StoredValues & {
  * It waits for the writes that raise what the projects have: so each such write either sees the limits, or its usage is counted for them.
  * The first limit also waits for the transactions of all programs that are writing allocations or consumers.
  *
- * @returns the stored values; undefined if the generation is another one, or if one of the classes is not there, of which the project had no
- *   limit before
+ * @returns the stored values; undefined if the generation is another one, or if a class is gone of which the project has no limit yet
  * @throws WritesUnderWay if those transactions did not end in time: then nothing is stored
  */
 export async function writeLimits(database: Database, limits: NewLimits): Promise<StoredLimits | undefined> {

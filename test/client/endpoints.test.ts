@@ -224,10 +224,17 @@ for (const version of microversions) {
   test(`at ${version} every method works, or reports that the version lacks it`, () => doEverything(version));
 }
 
+/** Asserts that each call is refused with a TypeError, and that no request was sent. */
+async function areRefusedUnsent(asks: readonly (() => Promise<unknown>)[], message: RegExp): Promise<void> {
+  const seen = server.seen.length;
+  for (const ask of asks)
+    await assert.rejects(ask, (error) => error instanceof TypeError && message.test(error.message));
+  assert.equal(server.seen.length, seen);
+}
+
 test('a name that a URL cannot have is refused, and no other path is asked', async () => {
   const { traits, limits, consumers, call } = connect({ endpoint: server.url, auth: 'admin' });
-  const seen = server.seen.length;
-  for (const ask of [
+  const asks = [
     () => traits.exists('..'),
     () => limits.show('.'),
     () => limits.delete('..'),
@@ -240,13 +247,8 @@ test('a name that a URL cannot have is refused, and no other path is asked', asy
       '/traits/..#limits',
       '/traits\\..\\resource_classes',
     ].map((path) => () => call({ method: 'GET', path })),
-  ]) {
-    await assert.rejects(
-      ask,
-      (error) => error instanceof TypeError && /a part of a path is neither/.test(error.message),
-    );
-  }
-  assert.equal(server.seen.length, seen);
+  ];
+  await areRefusedUnsent(asks, /a part of a path is neither/);
   for (const name of ['..CUSTOM_A', '%2e%2e', '..\\']) assert.equal(await traits.exists(name), false);
   const { status } = await call({ method: 'GET', path: '/resource_providers?name=/../' });
   assert.equal(status, 200, 'a query may have them');
@@ -257,8 +259,7 @@ test('an empty name is refused, and no other path is asked', async () => {
     endpoint: server.url,
     auth: 'admin',
   });
-  const seen = server.seen.length;
-  for (const ask of [
+  const asks = [
     () => traits.delete(''),
     () => resourceClasses.show(''),
     () => limits.show(''),
@@ -266,12 +267,8 @@ test('an empty name is refused, and no other path is asked', async () => {
     () => inventories.list(''),
     () => call({ method: 'GET', path: '/traits/?limit=1' }),
     () => call({ method: 'GET', path: '//traits' }),
-  ])
-    await assert.rejects(
-      ask,
-      (error) => error instanceof TypeError && /^A name in the path .* is empty\.$/.test(error.message),
-    );
-  assert.equal(server.seen.length, seen);
+  ];
+  await areRefusedUnsent(asks, /^A name in the path .* is empty\.$/);
   for (const path of ['/', '/?a=//', '/resource_providers?name=//'])
     assert.equal((await call({ method: 'GET', path })).status, 200, path);
 });

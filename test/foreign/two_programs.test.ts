@@ -147,18 +147,18 @@ async function sentBy(
   return sent;
 }
 
-const limitsOf = (project: string, limit: number, known: number | null): NewLimits => ({
+const limitsOf = (project: string, known: number | null): NewLimits => ({
   project,
-  resources: { CUSTOM_OLD: limit },
+  resources: { CUSTOM_OLD: 5 },
   consumers: {},
   known,
 });
 
 /** What stores limits of a class, each of which meets another name of the class. */
 const limiting = async (database: Database): Promise<Transactions> => ({
-  'first limits': await sentBy(database, (recording) => writeLimits(recording, limitsOf('p3', 5, null))),
-  'a limit of one more class': await sentBy(database, (recording) => writeLimits(recording, limitsOf('p1', 5, 1))),
-  'another limit of the class': await sentBy(database, (recording) => writeLimits(recording, limitsOf('p2', 5, 1))),
+  'first limits': await sentBy(database, (recording) => writeLimits(recording, limitsOf('p3', null))),
+  'a limit of one more class': await sentBy(database, (recording) => writeLimits(recording, limitsOf('p1', 1))),
+  'another limit of the class': await sentBy(database, (recording) => writeLimits(recording, limitsOf('p2', 1))),
 });
 const otherClassName = [`update resource_classes set name = 'CUSTOM_NEW' where id = 10000`];
 
