@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { AsOf } from '../as_of.tsx';
 import { fieldsOf, find, trimmed } from '../filter.tsx';
 import { NoMore, Pages } from '../pages.tsx';
@@ -47,8 +47,8 @@ export function ConsumerList() {
     within: String(within),
   };
   const [fields, setFields] = useState(ofUrl);
-  // Links of this view and the browser's back lead to other consumers.
-  useEffect(() => setFields(ofUrl), [JSON.stringify(ofUrl)]);
+  // Links of this view and the browser's back lead to other consumers. Before the next key, which is kept.
+  useLayoutEffect(() => setFields(ofUrl), [JSON.stringify(ofUrl)]);
   const loaded = useLoaded(JSON.stringify([conditions, within, after]), async (signal) => {
     const expiring_before = within > 0 ? new Date(Date.now() + within * 1000) : undefined;
     const filter = { ...conditions, expiring_before };

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { candidateQueryOf, classesOf, fieldsOf } from '../fit/query_fields.ts';
 import { useFits } from '../fit/use_fits.ts';
 import { following } from '../following.ts';
@@ -353,13 +353,18 @@ const urlDelayMs = 250;
 function useChosen(query: URLSearchParams): [string | undefined, (uuid: string | undefined) => void] {
   const ofUrl = query.get('chosen') ?? undefined;
   const [chosen, setChosen] = useState(ofUrl);
-  useEffect(() => setChosen(ofUrl), [ofUrl]);
+  const written = useRef(ofUrl);
+  // A link or the browser's back chooses. What this view has written does not: another key may have chosen since.
+  useLayoutEffect(() => {
+    if (ofUrl !== written.current) setChosen(ofUrl);
+    written.current = ofUrl;
+  }, [ofUrl]);
   useEffect(() => {
     if (chosen === ofUrl) return;
-    const timer = setTimeout(
-      () => navigate(urlOf('fleet', undefined, changed(query, { chosen: chosen ?? '' })), 'replace'),
-      urlDelayMs,
-    );
+    const timer = setTimeout(() => {
+      written.current = chosen;
+      navigate(urlOf('fleet', undefined, changed(query, { chosen: chosen ?? '' })), 'replace');
+    }, urlDelayMs);
     return () => clearTimeout(timer);
   }, [chosen, query]);
   return [chosen, setChosen];

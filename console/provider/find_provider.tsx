@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import { compareNames } from '../../src/text/strings.ts';
 import { mirror, openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
@@ -16,7 +16,7 @@ export function FindProvider() {
   const { query } = useRoute();
   const searched = query.get('name') ?? '';
   const [text, setText] = useState(searched);
-  useEffect(() => setText(searched), [searched]);
+  useLayoutEffect(() => setText(searched), [searched]);
   useEffect(openMirror, []);
   const { providers, version, isComplete, error } = useStore(mirror);
   const found = useMemo(() => {

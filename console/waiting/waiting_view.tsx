@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { CsvButton } from '../csv_button.tsx';
 import { fieldsOf, find, trimmed } from '../filter.tsx';
@@ -74,8 +74,8 @@ type WaitingListFilter = { readonly project: string; readonly line: string };
 
 function Filter({ filter, again }: { readonly filter: WaitingListFilter; readonly again: () => void }) {
   const [fields, setFields] = useState(filter);
-  // Links of this view lead to another project or line.
-  useEffect(() => setFields(filter), [filter.project, filter.line]);
+  // Links of this view lead to another project or line. Before the next key, which is kept.
+  useLayoutEffect(() => setFields(filter), [filter.project, filter.line]);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     find(urlOf('waiting', undefined, trimmed(fields)), again);

@@ -204,6 +204,25 @@ testView('the URL has what was chosen, the order and the page', 'fleet', async (
   assert.match(page.url(), new RegExp(`chosen=${without}`));
 });
 
+testView('a key that is pressed while the URL gets what was chosen is not lost', 'fleet', async (page) => {
+  await page.locator('canvas[data-cells="8"]').waitFor();
+  await page.locator('canvas').focus();
+  await page.evaluate(`{
+    const canvas = document.querySelector('canvas');
+    const replace = history.replaceState.bind(history);
+    history.replaceState = (...values) => {
+      history.replaceState = replace;
+      replace(...values);
+      canvas.dispatchEvent(new KeyboardEvent('keydown', { key: 'End', bubbles: true }));
+    };
+  }`);
+  await page.keyboard.press('Home');
+  const chosen = () => new URL(page.url()).searchParams.get('chosen');
+  await until('the URL has the first provider', () => chosen() === empty);
+  await until('the URL has another provider', () => chosen() !== empty);
+  await page.locator('.chosen-bar', { hasText: 'licences-4' }).waitFor({ state: 'attached' });
+});
+
 testView('amounts have units, and the exact number as their title', 'fleet?as=table&class=MEMORY_MB', async (page) => {
   const row = page.locator('tbody tr', { hasText: 'host-empty' });
   await row.getByTitle('393,216 MEMORY_MB').first().waitFor();
