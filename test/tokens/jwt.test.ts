@@ -195,6 +195,33 @@ suite('a token by its signature', () => {
     });
   }
 
+  test('is refused where the key that it names is none, also in the service', async () => {
+    const { n } = pair.publicKey.export({ format: 'jwk' });
+    const broken = { kty: 'RSA', kid: 'broken' };
+    const keys = [
+      ...jwksOf({ key: pair.publicKey, kid: 'one' }).keys,
+      { ...broken, e: 'AQAB' },
+      { ...broken, kid: 'half private', n, e: 'AQAB', d: 'AQAB' },
+      { kty: 'EC', kid: 'off the curve', crv: 'P-256', x: 'AA', y: 'AA' },
+      { kty: 'OKP', kid: 'short', crv: 'Ed25519', x: 'AA' },
+    ];
+    const file = path.join(folder, 'broken.json');
+    writeFileSync(file, JSON.stringify({ keys }));
+    const jwt = { test: { ...settings, jwksFile: file } };
+    await withTestService(anyEngine, { api: { authStrategy: 'tokens' }, jwt }, async ({ app }) => {
+      for (const [kid, alg, status] of [
+        ['broken', 'RS256', 401],
+        ['half private', 'RS256', 401],
+        ['off the curve', 'ES256', 401],
+        ['short', 'EdDSA', 401],
+        ['one', 'RS256', 403],
+      ] as const) {
+        const headers = { authorization: `Bearer ${signed(claims, { kid, alg })}` };
+        assert.equal((await app.request('/resource_providers', { headers })).status, status, kid);
+      }
+    });
+  });
+
   test('by elliptic curves is taken', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('ed25519');
     const file = path.join(folder, 'ed25519.json');
@@ -313,14 +340,14 @@ suite('the keys of an issuer', () => {
         served.answers = answers;
         const more = '/jwks' in answers ? { jwksUri: `${served.url}/jwks` } : {};
         const tokens = openJsonWebTokens({ test: { ...settings, issuer: served.url, ...more } }, noting);
-        assert.match(reasonIn(await tokens.judge(signed({ ...claims, iss: served.url }))), /not known/);
+        await assert.rejects(async () => tokens.judge(signed({ ...claims, iss: served.url })), { status: 503 });
         tokens.close();
         assert.match(warnings.join(), /The keys of \[jwt:test\] could not be fetched/);
       }
     });
   });
 
-  test('that could not be fetched make a 401 in the service, and those that are there are used while the issuer is unavailable', async () => {
+  test('that could not be fetched make a 503 in the service, and those that are there are used while the issuer is unavailable', async () => {
     await withIssuer(async (served) => {
       served.answers = { '/keys': keysOfOne };
       const jwt = {
@@ -328,14 +355,19 @@ suite('the keys of an issuer', () => {
         away: { ...settings, issuer: 'https://away.example', jwksUri: 'http://127.0.0.1:1/keys' },
       };
       await withTestService(anyEngine, { api: { authStrategy: 'tokens' }, jwt }, async ({ app }) => {
-        const statusOf = async (iss: string, more: object = {}) => {
+        const ask = async (iss: string, more: object = {}) => {
           const headers = {
             authorization: `Bearer ${signed({ ...claims, iss, ...more })}`,
             'openstack-api-version': 'placement 1.38',
           };
-          return (await app.request('/usages?project_id=ci', { headers })).status;
+          return app.request('/usages?project_id=ci', { headers });
         };
-        assert.equal(await statusOf('https://away.example'), 401);
+        const statusOf = async (iss: string, more: object = {}) => (await ask(iss, more)).status;
+        const away = await ask('https://away.example');
+        const seconds = Number(away.headers.get('retry-after'));
+        assert.ok(away.status === 503 && seconds >= 1 && seconds <= 30, `${away.status} ${seconds}`);
+        assert.equal(away.headers.get('www-authenticate'), null);
+        assert.match(await away.text(), /keys of its issuer could not be fetched/);
         await until('the keys are there', async () => (await statusOf('https://here.example')) === 403);
         served.answers = { '/keys': 500 };
         assert.equal(await statusOf('https://here.example', { sub: 'bob' }), 403);

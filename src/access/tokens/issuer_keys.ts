@@ -15,6 +15,8 @@ export type IssuerKeys = {
   present(): JWTVerifyGetKey | undefined;
   /** Fetches the keys for a token whose key is unknown, if the last fetch is long enough ago. @returns whether it has fetched them */
   fetchAgain(): Promise<boolean>;
+  /** How long `fetchAgain` does not fetch yet, in milliseconds. */
+  msUntilFetch(): number;
   close(): void;
 };
 
@@ -39,7 +41,7 @@ export function openIssuerKeys(
   const { jwksFile } = settings;
   if (jwksFile !== undefined) {
     const ofFile = finderOf(readFileSync(jwksFile, 'utf8'));
-    return { present: () => ofFile, fetchAgain: async () => false, close: () => {} };
+    return { present: () => ofFile, fetchAgain: async () => false, msUntilFetch: () => 0, close: () => {} };
   }
   let found: { readonly finder: JWTVerifyGetKey; readonly fetchedMs: number } | undefined;
   let beganMs = Number.NEGATIVE_INFINITY;
@@ -57,15 +59,17 @@ export function openIssuerKeys(
     return fetching;
   };
   void fetchNow();
+  const msUntilFetch = () => beganMs + fetchAtMostEveryMs - performance.now();
   const timer = setInterval(fetchNow, fetchEveryMs);
   timer.unref();
   return {
     present: () => (found !== undefined && performance.now() - found.fetchedMs < usableMs ? found.finder : undefined),
     fetchAgain: async () => {
-      if (fetching === undefined && performance.now() - beganMs < fetchAtMostEveryMs) return false;
+      if (fetching === undefined && msUntilFetch() > 0) return false;
       await (fetching ?? fetchNow());
       return true;
     },
+    msUntilFetch,
     close: () => clearInterval(timer),
   };
 }

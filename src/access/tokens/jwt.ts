@@ -1,5 +1,6 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { JwtConfig } from '../../config/config.ts';
+import { tryLater } from '../../request/errors.ts';
 import { type Identity, noIdentity } from '../../rest/identity.ts';
 import { Cache } from '../../text/cache.ts';
 import { messageOf } from '../../text/print.ts';
@@ -9,6 +10,7 @@ import { hashOf } from './token_text.ts';
 
 /** Finds the identity of a JSON Web Token (RFC 7519). */
 export type JsonWebTokens = {
+  /** @throws ApiError 503 where the token cannot be judged, since the issuer is unavailable */
   judge(text: string): TokenVerdict | Promise<TokenVerdict>;
   close(): void;
 };
@@ -75,7 +77,10 @@ export function openJsonWebTokens(
         return { identity: known.identity };
       }
       return verify(text, hash).catch((error: unknown): TokenVerdict => {
-        if (error instanceof errors.JOSEError || error instanceof TypeError) return { refused: messageOf(error) };
+        // A DOMException is of WebCrypto: the key in the set of the issuer is none.
+        if (error instanceof errors.JOSEError || error instanceof TypeError || error instanceof DOMException) {
+          return { refused: messageOf(error) };
+        }
         throw error;
       });
     },
@@ -91,8 +96,14 @@ function issuerOf(text: string): string | undefined {
   return typeof iss === 'string' ? iss : undefined;
 }
 
-/** The claims of a token whose signature, issuer, audience and times are right. @throws JOSEError with the reason */
-async function payloadOf(text: string, { name, settings, keys }: Issuer): Promise<JWTPayload> {
+const keysUnknown = 'The token cannot be checked: the keys of its issuer could not be fetched; please retry.';
+
+/**
+ * The claims of a token whose signature, issuer, audience and times are right.
+ *
+ * @throws JOSEError, TypeError or DOMException with the reason; ApiError 503 where there are no keys of the issuer: the token may be right
+ */
+async function payloadOf(text: string, { settings, keys }: Issuer): Promise<JWTPayload> {
   const by = async (finder: JWTVerifyGetKey): Promise<JWTPayload> => {
     const { payload } = await jwtVerify(text, finder, {
       algorithms,
@@ -115,7 +126,7 @@ async function payloadOf(text: string, { name, settings, keys }: Issuer): Promis
     }
   } else await keys.fetchAgain();
   const fetched = keys.present();
-  if (fetched === undefined) throw new errors.JOSEError(`the keys of [jwt:${name}] are not known`);
+  if (fetched === undefined) throw tryLater(keysUnknown, Math.max(1, Math.ceil(keys.msUntilFetch() / 1000)));
   return by(fetched);
 }
 
