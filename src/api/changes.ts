@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { failureKind } from '../../db/engine/failures.ts';
 import { readHistoryState } from '../../db/statements/usage_records.ts';
 import { type ChangeSet, type Interest, interestOf, type Part, partNames } from '../fleet/follow/change_set.ts';
 import { type Delivery, type FollowerSeat, mostEntries } from '../fleet/follow/followers.ts';
@@ -313,8 +314,11 @@ function streamEvents({
 
 type ChangesRefusal = { readonly status: number; readonly code: string };
 
+/** What a new request of the client would be answered: 503 while the database, which has the tokens of this service, is unavailable. */
 const refusalOf = (error: unknown): ChangesRefusal =>
-  error instanceof ApiError ? error : { status: 500, code: errorCodes.undefined };
+  error instanceof ApiError
+    ? error
+    : { status: failureKind(error) === undefined ? 500 : 503, code: errorCodes.undefined };
 
 const errorEvent = ({ status, code }: ChangesRefusal) =>
   encoder.encode(`event: error\ndata: ${JSON.stringify({ status, code })}\n\n`);

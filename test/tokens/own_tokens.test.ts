@@ -7,6 +7,7 @@ import { openOwnTokens } from '../../src/access/tokens/own_tokens.ts';
 import { isToken, makeToken } from '../../src/access/tokens/token_text.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { anyEngine, engines, freshDatabase } from '../support/engines.ts';
+import { databaseUrl, execute } from '../support/postgresql.ts';
 import { at, listAt } from '../support/requests.ts';
 import { openServiceOn, testConfig, withTestService } from '../support/services.ts';
 import { until } from '../support/until.ts';
@@ -301,21 +302,32 @@ test('a token expires by the clock of the database, whatever the clock of the pr
   });
 });
 
-test('while the database is unavailable a known token is accepted for a short time, and then the answer is 503', async () => {
-  const database = await freshDatabase(anyEngine);
+test('while the database is unavailable a known token is accepted for a short time, and then the answer is 503, also in a stream', async () => {
+  const database = await freshDatabase('postgresql');
+  const { connection = '' } = database.config;
+  const name = new URL(connection).pathname.slice(1);
+  const onServer = (statement: string) => execute(databaseUrl(connection, 'postgres'), statement);
   const service = await openServiceOn(database, byTokens);
-  const { token } = await make(service);
-  assert.equal(await statusOf(service, token), 200);
-  await service.database.close();
-  const answers = new Set<number>();
-  const aboutNothing = () => get(service, { 'x-auth-token': token }, '/no_such_path');
-  await until('the token is no longer taken', async () => {
-    const { status } = await aboutNothing();
-    answers.add(status);
-    return status !== 404;
-  });
-  const [error] = listAt(await (await aboutNothing()).json(), 'errors');
-  assert.equal(at(error, 'code'), 'placement.undefined_code');
-  assert.ok(!answers.has(401) && answers.has(404), [...answers].join());
-  await database.drop();
+  try {
+    const { token } = await make(service);
+    assert.equal(await statusOf(service, token), 200);
+    const stream = await get(service, { 'x-auth-token': token, accept: 'text/event-stream' }, '/changes');
+    await onServer(`alter database ${name} allow_connections false`);
+    await onServer(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+    const answers = new Set<number>();
+    const aboutNothing = () => get(service, { 'x-auth-token': token }, '/no_such_path');
+    await until('the token is no longer taken', async () => {
+      const { status } = await aboutNothing();
+      answers.add(status);
+      return status !== 404;
+    });
+    const [error] = listAt(await (await aboutNothing()).json(), 'errors');
+    assert.equal(at(error, 'code'), 'placement.undefined_code');
+    assert.deepEqual([...answers], [404, 503]);
+    assert.match(await stream.text(), /event: error\ndata: \{"status":503,"code":"placement.undefined_code"\}/);
+  } finally {
+    await onServer(`alter database ${name} allow_connections true`);
+    await service.close();
+    await database.drop();
+  }
 });
