@@ -156,7 +156,8 @@ function identityOf(payload: JWTPayload, settings: JwtConfig): TokenVerdict {
       userId,
       projectId,
       roles: [...new Set([...settings.roles, ...accepted])],
-      expiresAtMs: (payload.exp ?? 0) * 1000,
+      // Until then it is accepted: a client that waits for changes with it must not get an empty answer at once, again and again.
+      expiresAtMs: ((payload.exp ?? 0) + leewaySeconds) * 1000,
     },
   };
 }
@@ -196,4 +197,4 @@ function fits(pattern: string, text: string): boolean {
   return new RegExp(`^${parts.join('.*')}$`, 's').test(text);
 }
 
-const hasEnded = ({ expiresAtMs = 0 }: Identity): boolean => expiresAtMs + leewaySeconds * 1000 <= Date.now();
+const hasEnded = ({ expiresAtMs = 0 }: Identity): boolean => expiresAtMs <= Date.now();
