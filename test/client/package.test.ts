@@ -139,7 +139,7 @@ test('npx placement runs the command of the installed package', { timeout: minut
   assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
 });
 
-test('placement-client is the client alone, with a reference of its methods', { timeout: 3 * minutes }, async () => {
+test('placement-client is the client alone, with a reference of its methods', { timeout: 8 * minutes }, async () => {
   const base = path.join(folder, 'client');
   await mkdir(base);
   await writeFile(path.join(base, 'package.json'), '{"type": "module", "private": true}');
@@ -172,7 +172,7 @@ test('placement-client is the client alone, with a reference of its methods', { 
 
 for (const version of ['22', '24'] as const) {
   test(`with Node.js ${version} the four commands, the client and its example work`, {
-    timeout: 3 * minutes,
+    timeout: 8 * minutes,
   }, async () => {
     const node = nodes[version];
     const { stdout: said } = await exec(node, ['--version']);
