@@ -60,7 +60,7 @@ export function mountEndpoints(
         authorize(policy, rule, exchange.identity, exchange.api.dialect, policyTarget?.(request));
       }
       requireNoParameters(endpoint, request, exchange);
-      if (endpoint.method === 'DELETE') await requireNoBody(c.req.raw, exchange, options);
+      if (endpoint.method === 'DELETE') await withToken(request, requireNoBody(c.req.raw, exchange, options));
       const answer = await endpoint.handle(request);
       if (own.turns?.hasPassed() !== true) noteShortRequest();
       releaseWhenSent(answer, c.env?.outgoing);
@@ -163,6 +163,17 @@ function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
   }
 }
 
+/** How long a body may take without another check of the token; a client may send it for `[api] client_timeout`. */
+const soonMs = 1_000;
+
+/** What a request has in its body. @throws ApiError 401 where the body took long, and the token is no longer valid now */
+async function withToken<T>({ requireToken }: Pick<ApiRequest, 'requireToken'>, body: Promise<T>): Promise<T> {
+  const beganMs = performance.now();
+  const read = await body;
+  if (performance.now() - beganMs > soonMs) await requireToken();
+  return read;
+}
+
 /** The request as the handler of an endpoint gets it. @param own notes the turns that the handler takes */
 function apiRequest(
   c: Context<HonoEnv>,
@@ -223,7 +234,7 @@ function apiRequest(
       query ??= parseQuery(exchange.search);
       return query;
     },
-    json: (schema) => bodyOf().read(schema),
+    json: (schema) => withToken({ requireToken }, bodyOf().read(schema)),
     bodyText: () => bodyOf().text(),
     check: (value, schema) => bodyOf().check(value, schema),
     prefers: (offers) => bestOffer(exchange.accept, offers),

@@ -40,6 +40,12 @@ const get = (service: PlacementService, headers: Readonly<Record<string, string>
 const statusOf = async (service: PlacementService, token: string): Promise<number> =>
   (await get(service, { authorization: `Bearer ${token}` })).status;
 
+/** The hour in which a token was used last; null if it never was. */
+async function usedAt(service: PlacementService, id: string): Promise<string | null> {
+  const listed = await listOf(await service.operatorApp().request('/tokens', { headers: version }));
+  return listed.tokens.find((token) => token.id === id)?.used_at ?? null;
+}
+
 /** Waits until a token that was just revoked is refused. No request that is sent five seconds later is accepted; on a busy machine one takes long. */
 async function untilRefused(service: PlacementService, token: string): Promise<void> {
   const revokedMs = performance.now();
@@ -280,6 +286,35 @@ test('a token that one process revokes is refused by another process within 5 s,
     await Promise.all([one.close(), other.close()]);
     await database.drop();
   }
+});
+
+test('a request whose body ends after its token was revoked is refused', async () => {
+  await withTestService(anyEngine, byTokens, async (service) => {
+    for (const [method, path, text] of [
+      ['POST', '/resource_providers', '{"name": "late"}'],
+      ['DELETE', '/resource_classes/CUSTOM_THERE', ''],
+    ] as const) {
+      const [{ id, token }, lasting] = [await make(service), await make(service)];
+      const headersOf = (of: string) => ({ ...version, 'x-auth-token': of });
+      const there = { method: 'PUT', headers: headersOf(lasting.token) };
+      assert.ok((await service.app.request('/resource_classes/CUSTOM_THERE', there)).ok);
+      const { readable, writable } = new TransformStream<Uint8Array>();
+      const writer = writable.getWriter();
+      const headers = { ...headersOf(token), 'transfer-encoding': 'chunked' };
+      const sent = { method, headers, body: readable, duplex: 'half' } as const;
+      const answer = Promise.resolve(service.app.request(path, sent));
+      await until('the request is there', async () => (await usedAt(service, id)) !== null);
+      await service.operatorApp().request(`/tokens/${id}`, { method: 'DELETE', headers: version });
+      await untilRefused(service, token);
+      const written = text === '' ? undefined : writer.write(new TextEncoder().encode(text));
+      await Promise.all([written, writer.close()]);
+      assert.equal((await answer).status, 401, `${method} ${path}`);
+      const get = { headers: headersOf(lasting.token) };
+      assert.equal((await service.app.request('/resource_classes/CUSTOM_THERE', get)).status, 200);
+      const providers = await (await service.app.request('/resource_providers', get)).json();
+      assert.deepEqual(listAt(providers, 'resource_providers'), []);
+    }
+  });
 });
 
 test('a token expires by the clock of the database, whatever the clock of the process is', async (t) => {
