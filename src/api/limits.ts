@@ -137,7 +137,8 @@ function removeDefaults(request: ApiRequest, dependencies: Dependencies): Promis
 
 /** The project of the path, which a reverse proxy may have decoded. */
 const projectOf = (request: ApiRequest): string =>
-  checkValue({ project_id: request.param('project_id') }, object({ project_id: ownerId })).project_id;
+  checkValue({ project_id: request.param('project_id') }, object({ project_id: ownerId }), 'The path does not validate')
+    .project_id;
 
 /**
  * The project of the path, for requests that would also be answered for a project that does not exist.

@@ -55,7 +55,9 @@ test('each field that is wrong is a 400 that names it and the value, and nothing
     }
     assert.equal((await send('DELETE', '/limits/ci?generation=x')).status, 400);
     assert.equal((await send('GET', `/limits/${'a'.repeat(256)}`)).status, 400);
-    assert.equal((await send('GET', '/limits/%00')).status, 400);
+    const spoilt = await send('GET', '/limits/%00');
+    assert.equal(spoilt.status, 400);
+    assert.match(detailOf(spoilt), /^The path does not validate: project_id: /);
     assert.equal((await send('GET', '/limits/ci', undefined, 'placement 2.6')).status, 404);
     assert.deepEqual((await send('GET', '/limits')).json, { limits: [] });
     assert.deepEqual((await send('GET', '/default_limits')).json, { resources: {}, consumers: {}, generation: null });
