@@ -353,18 +353,15 @@ const urlDelayMs = 250;
 function useChosen(query: URLSearchParams): [string | undefined, (uuid: string | undefined) => void] {
   const ofUrl = query.get('chosen') ?? undefined;
   const [chosen, setChosen] = useState(ofUrl);
-  const written = useRef(ofUrl);
-  // A link or the browser's back chooses. What this view has written does not: another key may have chosen since.
+  // Both effects end with the render. After the next paint it may be too late: the next key would be lost, or the URL of the
+  // next view be replaced by this one's.
+  useLayoutEffect(() => setChosen(ofUrl), [ofUrl]);
   useLayoutEffect(() => {
-    if (ofUrl !== written.current) setChosen(ofUrl);
-    written.current = ofUrl;
-  }, [ofUrl]);
-  useEffect(() => {
     if (chosen === ofUrl) return;
-    const timer = setTimeout(() => {
-      written.current = chosen;
-      navigate(urlOf('fleet', undefined, changed(query, { chosen: chosen ?? '' })), 'replace');
-    }, urlDelayMs);
+    const timer = setTimeout(
+      () => navigate(urlOf('fleet', undefined, changed(query, { chosen: chosen ?? '' })), 'replace'),
+      urlDelayMs,
+    );
     return () => clearTimeout(timer);
   }, [chosen, query]);
   return [chosen, setChosen];
