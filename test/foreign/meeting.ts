@@ -82,6 +82,10 @@ export const written: Readonly<Record<string, Transactions>> = {
   providers: {
     'other UUID': [`update resource_providers set uuid = 'r1 new' where id = 1`],
     'other UUID of another one': [`update resource_providers set uuid = 'r2 new' where id = 2`],
+    'deletion of another one': [
+      `delete from inventories where resource_provider_id = 2; delete from resource_provider_traits where resource_provider_id = 2;
+      delete from resource_provider_aggregates where resource_provider_id = 2; delete from resource_providers where id = 2`,
+    ],
     'other name of the child': [`update resource_providers set name = 'r3 new' where id = 3`],
     'other parent of the child': [
       `update resource_providers set parent_provider_id = 2, root_provider_id = 2 where id = 3`,

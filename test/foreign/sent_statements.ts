@@ -11,7 +11,7 @@ import { setTerm } from '../../db/statements/consumers/set_term.ts';
 import { type NewLimits, writeLimits } from '../../db/statements/limits.ts';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
 import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
-import { moveProvider } from '../../db/statements/providers/update_provider.ts';
+import { moveProvider, renameProvider } from '../../db/statements/providers/update_provider.ts';
 import { aggregatesTag, inventoriesTag, inventoryTag, providerTag, traitsTag } from '../../src/placement/entity_tag.ts';
 import type { Statement } from '../races/interleavings.ts';
 import type { Transactions } from './meeting.ts';
@@ -151,6 +151,7 @@ export async function byServiceOfProvider(database: Database): Promise<Transacti
       parent: { id: 2, uuid: 'r2' },
       tags: { ...tags, provider: providerTag({ uuid: 'r4', name: 'r4', parentUuid: 'r2' }) },
     }),
+    'another name': await sentBy(database, (recording) => renameProvider(recording, row, 'r2 renamed')),
     'another parent': await sentBy(database, (recording) =>
       moveProvider(recording, {
         ...row,

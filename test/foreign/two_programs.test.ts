@@ -26,9 +26,10 @@ test('what triggers keep is right, in whatever order OpenStack Placement and the
 
 test('what triggers keep of a provider is right, in whatever order the service and another program write', async () => {
   await withStage(async (stage) => {
-    const { inventories, traits, aggregates } = written;
+    const { inventories, traits, aggregates, providers } = written;
     const always = {
-      'other UUID': written.providers?.['other UUID of another one'] ?? [],
+      'other UUID': providers?.['other UUID of another one'] ?? [],
+      'another deletion': providers?.['deletion of another one'] ?? [],
       'a claim': (await byService(stage.database))['a claim'] ?? [],
     };
     const parts: Readonly<Record<string, Transactions | undefined>> = {
