@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { isView, type View } from '../src/console/views.ts';
 import { createStore, useStore } from './store.ts';
 
@@ -35,6 +36,16 @@ addEventListener('popstate', () => route.set(read()));
 
 /** The route that the address bar shows. */
 export const useRoute = (): Route => useStore(route);
+
+/**
+ * What a user may change of a value that the URL has. Where a link or the browser's back changes the URL, it is the URL's again. This ends
+ * with the render: after the next paint it would undo what a key has changed meanwhile.
+ */
+export function useOfUrl<T extends object | string | undefined>(ofUrl: T): [T, (value: T) => void] {
+  const [value, setValue] = useState(ofUrl);
+  useLayoutEffect(() => setValue(ofUrl), [JSON.stringify(ofUrl)]);
+  return [value, setValue];
+}
 
 type Query = Readonly<Record<string, string | undefined>> | URLSearchParams;
 

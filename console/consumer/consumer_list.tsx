@@ -1,9 +1,8 @@
-import { useLayoutEffect, useState } from 'preact/hooks';
 import { AsOf } from '../as_of.tsx';
 import { fieldsOf, find, trimmed } from '../filter.tsx';
 import { NoMore, Pages } from '../pages.tsx';
 import { Reading } from '../reading.tsx';
-import { changed, navigate, urlOf, useRoute } from '../route.tsx';
+import { changed, navigate, urlOf, useOfUrl, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
@@ -46,9 +45,7 @@ export function ConsumerList() {
     name: conditions.name_contains ?? '',
     within: String(within),
   };
-  const [fields, setFields] = useState(ofUrl);
-  // Links of this view and the browser's back lead to other consumers. Before the next key, which is kept.
-  useLayoutEffect(() => setFields(ofUrl), [JSON.stringify(ofUrl)]);
+  const [fields, setFields] = useOfUrl(ofUrl);
   const loaded = useLoaded(JSON.stringify([conditions, within, after]), async (signal) => {
     const expiring_before = within > 0 ? new Date(Date.now() + within * 1000) : undefined;
     const filter = { ...conditions, expiring_before };

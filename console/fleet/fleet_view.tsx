@@ -6,7 +6,7 @@ import { following } from '../following.ts';
 import { AmountBars } from '../meter.tsx';
 import { mirror, openMirror, readAgain } from '../mirror.ts';
 import { Name } from '../name.tsx';
-import { changed, Link, navigate, urlOf, useRoute } from '../route.tsx';
+import { changed, Link, navigate, urlOf, useOfUrl, useRoute } from '../route.tsx';
 import { useStore } from '../store.ts';
 import { counted, numberText, percentText, shortUuid, visible } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
@@ -352,10 +352,8 @@ const urlDelayMs = 250;
 /** The UUID of the chosen tree. The URL has it as well. */
 function useChosen(query: URLSearchParams): [string | undefined, (uuid: string | undefined) => void] {
   const ofUrl = query.get('chosen') ?? undefined;
-  const [chosen, setChosen] = useState(ofUrl);
-  // Both effects end with the render. After the next paint it may be too late: the next key would be lost, or the URL of the
-  // next view be replaced by this one's.
-  useLayoutEffect(() => setChosen(ofUrl), [ofUrl]);
+  const [chosen, setChosen] = useOfUrl(ofUrl);
+  // It ends with the render. After the next paint it may be too late: the URL of the next view would be replaced by this one's.
   useLayoutEffect(() => {
     if (chosen === ofUrl) return;
     const timer = setTimeout(

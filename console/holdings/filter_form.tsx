@@ -1,12 +1,10 @@
-import { useLayoutEffect, useState } from 'preact/hooks';
 import { fieldsOf, find, trimmed } from '../filter.tsx';
+import { useOfUrl } from '../route.tsx';
 import { type HolderFilter, urlOfHoldings } from './holder_filter.ts';
 
 /** The fields by which holders are found. */
 export function FilterForm({ filter, again }: { readonly filter: HolderFilter; readonly again: () => void }) {
-  const [fields, setFields] = useState(filter);
-  // Links of this view lead to other holders. Before the next key, which is kept.
-  useLayoutEffect(() => setFields(filter), [urlOfHoldings(filter)]);
+  const [fields, setFields] = useOfUrl(filter);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const wanted = trimmed(fields);

@@ -1,8 +1,8 @@
-import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { compareNames } from '../../src/text/strings.ts';
 import { mirror, openMirror } from '../mirror.ts';
 import { ProviderLink } from '../provider_link.tsx';
-import { navigate, urlOf, useRoute } from '../route.tsx';
+import { navigate, urlOf, useOfUrl, useRoute } from '../route.tsx';
 import { useStore } from '../store.ts';
 import { counted } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
@@ -15,8 +15,7 @@ const mostListed = 200;
 export function FindProvider() {
   const { query } = useRoute();
   const searched = query.get('name') ?? '';
-  const [text, setText] = useState(searched);
-  useLayoutEffect(() => setText(searched), [searched]);
+  const [text, setText] = useOfUrl(searched);
   useEffect(openMirror, []);
   const { providers, version, isComplete, error } = useStore(mirror);
   const found = useMemo(() => {

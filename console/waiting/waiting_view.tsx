@@ -1,9 +1,9 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { WaitingClaim } from '../../src/client/waiting.ts';
 import { CsvButton } from '../csv_button.tsx';
 import { fieldsOf, find, trimmed } from '../filter.tsx';
 import { Reading } from '../reading.tsx';
-import { urlOf, useRoute } from '../route.tsx';
+import { urlOf, useOfUrl, useRoute } from '../route.tsx';
 import { placement } from '../session.ts';
 import { counted, numberText } from '../text.ts';
 import { Trouble } from '../trouble.tsx';
@@ -73,9 +73,7 @@ export function WaitingView() {
 type WaitingListFilter = { readonly project: string; readonly line: string };
 
 function Filter({ filter, again }: { readonly filter: WaitingListFilter; readonly again: () => void }) {
-  const [fields, setFields] = useState(filter);
-  // Links of this view lead to another project or line. Before the next key, which is kept.
-  useLayoutEffect(() => setFields(filter), [filter.project, filter.line]);
+  const [fields, setFields] = useOfUrl(filter);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     find(urlOf('waiting', undefined, trimmed(fields)), again);

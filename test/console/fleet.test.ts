@@ -204,22 +204,23 @@ testView('the URL has what was chosen, the order and the page', 'fleet', async (
   assert.match(page.url(), new RegExp(`chosen=${without}`));
 });
 
-/** Functions of a page: `press` has the grid get a key, `afterUrl` calls back when the URL has what was chosen, before the next paint. */
-const keysOfGrid = `
-  const press = (key) =>
-    document.querySelector('canvas').dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
-  const afterUrl = (callback) => {
+/** A function of a page: the grid gets a key. */
+const press = `const press = (key) =>
+  document.querySelector('canvas').dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));`;
+
+testView('a key that is pressed when the URL has just got what was chosen is not lost', 'fleet', async (page) => {
+  await page.locator('canvas[data-cells="8"]').waitFor();
+  // The second key comes before the next paint.
+  await page.evaluate(`{
+    ${press}
     const replace = history.replaceState.bind(history);
     history.replaceState = (...values) => {
       history.replaceState = replace;
       replace(...values);
-      setTimeout(callback);
+      setTimeout(() => press('End'));
     };
-  };`;
-
-testView('a key that is pressed when the URL has just got what was chosen is not lost', 'fleet', async (page) => {
-  await page.locator('canvas[data-cells="8"]').waitFor();
-  await page.evaluate(`{ ${keysOfGrid} afterUrl(() => press('End')); press('Home'); }`);
+    press('Home');
+  }`);
   const chosen = () => new URL(page.url()).searchParams.get('chosen');
   await until('the URL has the first provider', () => chosen() === empty);
   await until('the URL has another provider', () => chosen() !== empty);
@@ -230,7 +231,7 @@ testView('a provider that is opened at once stays open, also on a slow machine',
   await page.locator('canvas[data-cells="8"]').waitFor();
   // What the key does takes so long that the URL of the fleet is due to get what was chosen.
   await page.evaluate(`{
-    ${keysOfGrid}
+    ${press}
     press('Home');
     setTimeout(() => {
       press('Enter');
