@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { failureKind } from '../../db/engine/failures.ts';
 import { readHistoryState } from '../../db/statements/usage_records.ts';
 import { type ChangeSet, type Interest, interestOf, type Part, partNames } from '../fleet/follow/change_set.ts';
 import { type Delivery, type FollowerSeat, mostEntries } from '../fleet/follow/followers.ts';
@@ -277,7 +276,7 @@ function streamEvents({
         cutOff();
       }
     };
-    const check = followerRights(request, (error) => end(errorEvent(refusalOf(error))));
+    const check = followerRights(request, (error) => end(errorEvent(error)));
     // Something is sent as well, so that neither the client nor a proxy takes the connection for dead.
     const beat = (): void => {
       send(position === sent ? comment : encoder.encode(`:\nid: ${tokenOf(position)}\n\n`));
@@ -312,15 +311,7 @@ function streamEvents({
   );
 }
 
-type ChangesRefusal = { readonly status: number; readonly code: string };
-
-/** What a new request of the client would be answered: 503 while the database, which has the tokens of this service, is unavailable. */
-const refusalOf = (error: unknown): ChangesRefusal =>
-  error instanceof ApiError
-    ? error
-    : { status: failureKind(error) === undefined ? 500 : 503, code: errorCodes.undefined };
-
-const errorEvent = ({ status, code }: ChangesRefusal) =>
+const errorEvent = ({ status, code }: Pick<ApiError, 'status' | 'code'>) =>
   encoder.encode(`event: error\ndata: ${JSON.stringify({ status, code })}\n\n`);
 
 /** How often something is sent at least, in milliseconds. */
@@ -334,19 +325,18 @@ const checkEveryMs = ({ config }: Pick<Dependencies, 'config'>): number =>
  * Checks whether the client of a request may still follow changes: whether its token is still valid, and the policy still allows it. A
  * check that Keystone has not answered is waited for.
  *
- * @param onRefused called with the ApiError 401 or 403 once the client may not follow any more
+ * @param onRefused called with the error once the client may not follow any more
  * @returns the check, to be called from time to time
  */
-function followerRights({ requireStill }: ApiRequest, onRefused: (error: unknown) => void): () => void {
+function followerRights({ refusalNow }: ApiRequest, onRefused: (error: ApiError) => void): () => void {
   let isChecking = false;
   return () => {
     if (isChecking) return;
     isChecking = true;
-    requireStill('placement:changes:list')
-      .catch(onRefused)
-      .finally(() => {
-        isChecking = false;
-      });
+    refusalNow('placement:changes:list').then((refusal) => {
+      isChecking = false;
+      if (refusal !== undefined) onRefused(refusal);
+    });
   };
 }
 

@@ -1,16 +1,15 @@
 import { Hono, type MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
 import type { Logger } from 'pino';
-import { failureKind } from '../../db/engine/failures.ts';
 import type { Policy } from '../access/policy/policy.ts';
 import type { Config } from '../config/config.ts';
 import { onBehalfOf } from '../log/log.ts';
 import type { Outages } from '../log/outages.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { majorOf, openstackRange, rangeOf, versionText } from '../placement/versions.ts';
-import { ApiError, badRequest, conflict, errorCodes, notFoundWithoutVary, tryLater } from '../request/errors.ts';
-import { messageOf } from '../text/print.ts';
+import { ApiError, notFoundWithoutVary } from '../request/errors.ts';
 import { bareResponse, respond } from './answer.ts';
+import { answeredError } from './answered_error.ts';
 import type { Authentication } from './authentication.ts';
 import { hasCommonForm, takeCommonForm } from './common_form.ts';
 import type { mountConsole } from './console.ts';
@@ -51,7 +50,7 @@ export type AppOptions = {
  * 401 has no microversion.
  */
 export function createApp(apis: ServedApis, options: AppOptions): Hono<HonoEnv> {
-  const { config, authentication, policy, probed, metrics, logger } = options;
+  const { config, authentication, policy, probed, metrics, outages, logger } = options;
   const app = emptyApp(apis, config.api, options);
   mountProbes(app, probed, 'OPTIONS');
   if (config.cors.allowedOrigin.length > 0) app.use(allowOrigins(config.cors));
@@ -65,7 +64,7 @@ export function createApp(apis: ServedApis, options: AppOptions): Hono<HonoEnv> 
   app.use(authentication);
   app.use(negotiateVersion);
   const limitBytes = config.osloMiddleware.maxRequestBodySize;
-  for (const api of apis) mountEndpoints(app, api, { policy, logger, limitBytes });
+  for (const api of apis) mountEndpoints(app, api, { policy, outages, logger, limitBytes });
   return app;
 }
 
@@ -106,12 +105,7 @@ function emptyApp(
     if (error instanceof TokenRefused) return error.response;
     const exchange = c.get('exchange');
     const { dialect } = exchange.api;
-    const isApiError = error instanceof ApiError;
-    const apiError = isApiError ? error : apiErrorFor(error, exchange.requestId, c.req.raw.method);
-    if (!isApiError && !outages.notice(error)) {
-      const { requestId, globalRequestId } = exchange;
-      logger.error({ err: error, requestId, globalRequestId }, 'Unexpected error');
-    }
+    const apiError = answeredError(error, exchange, c.req.raw.method, { outages, logger });
     if (apiError.versions !== undefined) exchange.versions = apiError.versions;
     else if (exchange.version < 0) takeCommonForm(exchange, c.req.raw.headers);
     const rendered = dialect.renderError(apiError, {
@@ -129,56 +123,6 @@ function emptyApp(
     return apiError.status === 500 ? bareResponse(answer) : respond(exchange, answer, apiError.vary);
   });
   return app;
-}
-
-/** The answer to an error that no endpoint expects: most answers only refer to the log. */
-function apiErrorFor(error: unknown, requestId: string, method: string): ApiError {
-  switch (failureKind(error)) {
-    case 'unavailable':
-      return tryLater('The database cannot be reached; please retry.');
-    case 'access refused':
-      return tryLater('The database refuses the login of the service; the log has the reason for operators.');
-    case 'not permitted':
-      return tryLater(
-        'The role of the service lacks a privilege in the database; the log has the reason for operators.',
-      );
-    case 'other schema':
-      return tryLater('Tables of the database are gone, or of another release; the log has the reason for operators.');
-    case 'no connection left':
-      return tryLater('The database has no connection left for the service; please retry.');
-    case 'commits unconfirmed':
-      return tryLater('The database does not confirm commits, its synchronous standby may be gone; please retry.');
-    case 'no space left':
-      return tryLater('The database has no disk or memory left, or cannot use its files; please retry.');
-    case 'read-only':
-      return tryLater('The database is read-only; please retry.');
-    case 'prepared statements lost':
-      return tryLater(
-        'A pooler of database connections does not support prepared statements; the log has the remedy for operators.',
-      );
-    case 'no id left':
-      return tryLater(
-        `The database has no id left for a new row: ${messageOf(error)}. "placement-status upgrade check" has the remedy for operators.`,
-      );
-    case 'lock wait too long':
-      return tryLater('Another program holds a lock in the database that the request needs; please retry.');
-    case 'timed out':
-    case 'lock refused': // the role, or the database, may have its own lock_timeout
-      return tryLater('The database did not answer in time; please retry.');
-    case 'lost race':
-      // A request that only reads is in conflict with a migration alone.
-      if (method === 'GET' || method === 'HEAD') return tryLater('The database is being changed; please retry.');
-      return conflict('Another request changed the same data; please retry.', errorCodes.concurrentUpdate);
-    case 'number too large':
-      return badRequest(`The database cannot store a number of the request: ${messageOf(error)}.`);
-    case 'text not storable':
-      return badRequest(
-        `The encoding of the database is not UTF-8, and cannot store a text of the request: ${messageOf(error)}.`,
-      );
-    case 'taken': // endpoints that expect this error name the value
-    case undefined:
-      return new ApiError(500, `Unexpected error; the log tells more under ${requestId}.`);
-  }
 }
 
 /** Finds the microversion of a request, and refuses what upstream refuses before the path is looked at. */

@@ -1,5 +1,4 @@
 import type { Context, Hono } from 'hono';
-import type { Logger } from 'pino';
 import type { Policy } from '../access/policy/policy.ts';
 import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
 import { isOwn, newestOf, versionText } from '../placement/versions.ts';
@@ -10,6 +9,7 @@ import type { Identity } from '../rest/identity.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
 import { accepts, bestOffer } from './accept.ts';
 import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } from './answer.ts';
+import { answeredError, type ErrorLog } from './answered_error.ts';
 import { type Dialect, type ServedApi, shownPath } from './dialect.ts';
 import { type Exchange, goneSignal, type HonoEnv, hasClientLeft } from './exchange.ts';
 import { networkOf } from './own_hosts.ts';
@@ -23,15 +23,11 @@ export const bindEndpoints = <Dependencies>(
 ): readonly BoundEndpoint[] =>
   endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, dependencies) }));
 
-/** The policy, and the largest size of a body. */
-type MountOptions = { readonly policy: Policy; readonly limitBytes: number };
+/** The policy, the largest size of a body, and where unexpected errors are noted. */
+type MountOptions = ErrorLog & { readonly policy: Policy; readonly limitBytes: number };
 
 /** Mounts the endpoints of an API under their paths; every other method there is answered 405. */
-export function mountEndpoints(
-  app: Hono<HonoEnv>,
-  { endpoints }: ServedApi,
-  options: MountOptions & { readonly logger: Logger },
-): void {
+export function mountEndpoints(app: Hono<HonoEnv>, { endpoints }: ServedApi, options: MountOptions): void {
   const { policy, logger } = options;
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   for (const [path, ofPath] of byPath) {
@@ -178,9 +174,10 @@ async function withToken<T>({ requireToken }: Pick<ApiRequest, 'requireToken'>, 
 function apiRequest(
   c: Context<HonoEnv>,
   endpoint: BoundEndpoint,
-  { policy, limitBytes }: MountOptions,
+  options: MountOptions,
   own: { turns?: Turns },
 ): ApiRequest {
+  const { policy, limitBytes } = options;
   const exchange = c.get('exchange');
   const { raw } = c.req;
   const { dialect } = exchange.api;
@@ -224,9 +221,14 @@ function apiRequest(
     isRuleWritten: policy.isWritten,
     forbidden: (rule, why) => forbidden(rule, exchange.identity, dialect, why),
     requireToken,
-    requireStill: async (rule) => {
-      await requireToken();
-      authorize(policy, rule, exchange.identity, dialect);
+    refusalNow: async (rule) => {
+      try {
+        await requireToken();
+        authorize(policy, rule, exchange.identity, dialect);
+        return undefined;
+      } catch (error) {
+        return answeredError(error, exchange, raw.method, options);
+      }
     },
     // Not a getter: V8 would make a hidden class for each request, and keep all that it refers to until the whole heap
     // is collected. Without a getter, the garbage collection takes a tenth of the time.

@@ -29,14 +29,12 @@ export type ApiRequest = {
   /** Of an endpoint with `ownerDecides`: whose consumers its rule allows this request; undefined for all. */
   readonly owners: AllowsOwner | undefined;
   /**
-   * Requires of a long-lived request that its token is still valid, and that a rule of the policy still allows it. Where Keystone cannot be
-   * asked, the token counts as valid until it expires. Remembered answers of Keystone count, so that this may be
-   * called often.
-   *
-   * @throws ApiError 401 or 403
+   * The error that a long-lived request would get now as a new one: 401 or 403 where its token is no longer valid, or a rule of the policy
+   * no longer allows it, 503 where that cannot be found out. Undefined while it may go on. Where Keystone cannot be asked, the token
+   * counts as valid until it expires. Remembered answers of Keystone count, so that this may be called often.
    */
-  readonly requireStill: (rule: string) => Promise<void>;
-  /** Requires of a long-lived request that its token is still valid, as `requireStill`. @throws ApiError 401 */
+  readonly refusalNow: (rule: string) => Promise<ApiError | undefined>;
+  /** Requires of a long-lived request that its token is still valid, as `refusalNow` finds out. @throws ApiError 401 */
   readonly requireToken: () => Promise<void>;
   /** The segment of the path that has this name in the pattern. */
   param(name: string): string;

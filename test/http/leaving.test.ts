@@ -11,6 +11,7 @@ import { placementDialect } from '../../src/http/dialect.ts';
 import { mountEndpoints } from '../../src/http/dispatch.ts';
 import { beginExchange, type HonoEnv } from '../../src/http/exchange.ts';
 import { listen } from '../../src/http/server/listen.ts';
+import { openOutages } from '../../src/log/outages.ts';
 import { placementService } from '../../src/placement/microversions.ts';
 import { type ChunkMaker, jsonBody } from '../../src/rest/json_body.ts';
 import { holdNothing } from '../support/chunks.ts';
@@ -46,7 +47,7 @@ async function serving(chunks: () => ChunkMaker, use: (url: string, lines: reado
     await next();
   });
   const policy = openPolicy(defaultConfig.osloPolicy, silent);
-  mountEndpoints(app, api, { policy, logger, limitBytes: 1_000 });
+  mountEndpoints(app, api, { policy, outages: openOutages(logger), logger, limitBytes: 1_000 });
   const server = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 100 });
   try {
     await use(`${server.url}/long`, lines);

@@ -366,3 +366,20 @@ test('while the database is unavailable a known token is accepted for a short ti
     await database.drop();
   }
 });
+
+test('an unexpected error in the check of a token ends a stream with 500, and is logged', async () => {
+  const lines: string[] = [];
+  const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) });
+  const database = await freshDatabase(anyEngine);
+  const service = await openServiceOn(database, byTokens, { logger });
+  try {
+    const { token } = await make(service);
+    const stream = await get(service, { 'x-auth-token': token, accept: 'text/event-stream' }, '/changes');
+    await sql`alter table tokens alter column roles type integer using 1`.execute(service.database.kysely);
+    assert.match(await stream.text(), /event: error\ndata: \{"status":500,"code":"placement.undefined_code"\}/);
+    assert.match(lines.join(''), /"msg":"Unexpected error"/);
+  } finally {
+    await service.close();
+    await database.drop();
+  }
+});
