@@ -103,6 +103,8 @@ suite('a token by its claims', () => {
     ['another letter for a point of a pattern', { ...claims, project: 'ci-linux' }, { projects: ['ci.*'] }, 'none of'],
     ['a long user', { ...claims, sub: 'x'.repeat(256) }, {}, '255'],
     ['a long project', { ...claims, project: 'x'.repeat(256) }, {}, '255'],
+    ['a NUL in the user', { ...claims, sub: 'a\0b' }, {}, 'NUL'],
+    ['half of a character in the project', { ...claims, project: 'a\ud800' }, {}, 'lone surrogate'],
     ['a required claim that is missing', claims, { require: ['/owner=acme'] }, '/owner'],
     [
       'one of two required claims with another value',

@@ -4,6 +4,7 @@ import { tryLater } from '../../request/errors.ts';
 import { type Identity, noIdentity } from '../../rest/identity.ts';
 import { Cache } from '../../text/cache.ts';
 import { messageOf } from '../../text/print.ts';
+import { isStorable } from '../../text/strings.ts';
 import { type IssuerKeys, openIssuerKeys } from './issuer_keys.ts';
 import type { TokenVerdict } from './own_tokens.ts';
 import { hashOf } from './token_text.ts';
@@ -143,6 +144,8 @@ function identityOf(payload: JWTPayload, settings: JwtConfig): TokenVerdict {
   if (!projectId) return { refused: `the claim ${settings.projectClaim}, the project, is missing` };
   if (Math.max(userId.length, projectId.length) > 255)
     return { refused: 'the user or the project has more than 255 characters' };
+  if (![userId, projectId].every(isStorable))
+    return { refused: 'the user or the project contains a NUL or a lone surrogate' };
   if (!settings.projects.some((pattern) => fits(pattern, projectId))) {
     return { refused: `the project ${JSON.stringify(projectId)} is none of ${settings.projects.join(', ')}` };
   }
