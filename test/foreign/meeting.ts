@@ -100,6 +100,10 @@ export const written: Readonly<Record<string, Transactions>> = {
     'one more trait': ['insert into resource_provider_traits (resource_provider_id, trait_id) values (2, 100003)'],
     'no trait': ['delete from resource_provider_traits where resource_provider_id = 2'],
     'other name of the trait': [`update traits set name = 'CUSTOM_NEW' where id = 100001`],
+    'deletion of the trait': [
+      'delete from resource_provider_traits where trait_id = 100001; delete from traits where id = 100001',
+    ],
+    'deletion of an unused trait': ['delete from traits where id = 100003'],
   },
   aggregates: {
     'one more aggregate': [
