@@ -39,11 +39,12 @@ export function Trouble({
       </div>
     );
   }
-  const isMissing = error instanceof ApiError && error.status === 404;
+  const status = error instanceof ApiError ? error.status : undefined;
+  const title =
+    status === 404 ? 'It does not exist.' : status === 400 ? 'The request was refused.' : `${what} could not be read.`;
   return (
     <div class="trouble" role="alert">
-      <strong>{isMissing ? 'It does not exist.' : `${what} could not be read.`}</strong>{' '}
-      {visible(error instanceof ApiError ? error.detail : messageOf(error))}
+      <strong>{title}</strong> {visible(error instanceof ApiError ? error.detail : messageOf(error))}
     </div>
   );
 }

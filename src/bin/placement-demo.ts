@@ -26,11 +26,12 @@ const program = new Command('placement-demo')
 await runCommand(program, { failed: () => 1, noCommand: 1 });
 
 async function serve({ hosts, port }: DemoFlags): Promise<void> {
-  const { api, placementDatabase } = defaultConfig;
+  const { api, placementDatabase, history } = defaultConfig;
   const service = await openService({
     ...defaultConfig,
     api: { ...api, authStrategy: 'noauth2' },
     placementDatabase: { ...placementDatabase, embeddedPath: 'memory://' },
+    history: { ...history, enabled: true },
   });
   const server = await listen(service.app, { host: api.host, port, onRefused: service.onRefused });
   const ended = new AbortController();
@@ -42,7 +43,9 @@ async function serve({ hosts, port }: DemoFlags): Promise<void> {
   });
   const placement = connect({ endpoint: server.url, auth: 'admin' });
   const { consumers } = await fillDemo(placement, hosts, (line) => print(line));
-  print(`\nOpen ${server.url}/console in a browser: ${hosts} hosts, where consumers come and go. Ctrl-C ends it.`);
+  print(
+    `\nOpen ${server.url}/console in a browser: ${hosts} hosts, where consumers come and go, and jobs wait in a line. Ctrl-C ends it.`,
+  );
   await liveDemo(placement, consumers, ended.signal).catch((error: unknown) => {
     if (!ended.signal.aborted) throw error;
   });

@@ -24,7 +24,7 @@ export function addDemoCommand(program: Command): void {
         () => `There are ${hosts} hosts of ${filled.providers} providers, and ${filled.consumers.length} consumers.`,
       );
       if (!live) return;
-      printError('Consumers come and go until this is interrupted.');
+      printError('Consumers come and go, and from 2.9 on jobs wait in a line, until this is interrupted.');
       await liveDemo(placement, filled.consumers);
     });
 }

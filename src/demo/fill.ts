@@ -2,6 +2,7 @@ import { forEach } from '../client/for_each.ts';
 import type { Placement } from '../client/index.ts';
 import { numberOfVersion, versionNumber } from '../client/microversions.ts';
 import { newInstance, placeAll } from './instances.ts';
+import { limitJobs } from './jobs.ts';
 import { customTraits, type PlannedProvider, planFleet } from './plan.ts';
 import { openRandom } from './random.ts';
 
@@ -64,6 +65,7 @@ export async function fillDemo(placement: Placement, hosts: number, report: (lin
     return parts;
   });
   const consumers = (await forEach(batches, (batch) => placeAll(placement, batch))).flat();
+  await limitJobs(placement);
   return { hosts, providers: providers.length, consumers };
 }
 

@@ -1,17 +1,20 @@
 import { ConnectionError, isNotFound, type Placement } from '../client/index.ts';
 import { pause } from '../client/send.ts';
 import { newInstance, placeAll } from './instances.ts';
+import { submitJobs } from './jobs.ts';
 
 /** The pause between two rounds, in milliseconds. */
 const roundMs = 250;
 /** The largest number of consumers that are created or deleted in a round. */
 const mostInRound = 6;
 
-/**
- * Creates and deletes consumers without end, so that their number stays about the same. @throws the reason of the
- * signal
- */
-export async function liveDemo(placement: Placement, present: readonly string[], signal?: AbortSignal): Promise<never> {
+/** Creates and deletes consumers, and submits jobs, without end. @throws the reason of the signal */
+export async function liveDemo(placement: Placement, present: readonly string[], signal?: AbortSignal): Promise<void> {
+  await Promise.all([exchange(placement, present, signal), submitJobs(placement, signal)]);
+}
+
+/** Creates and deletes consumers so that their number stays about the same. */
+async function exchange(placement: Placement, present: readonly string[], signal?: AbortSignal): Promise<never> {
   const consumers = [...present];
   const wanted = Math.max(present.length, mostInRound);
   for (;;) {

@@ -9,6 +9,7 @@ import { project } from '../client/documentation.ts';
 import { engines } from '../support/engines.ts';
 import { quickStart } from '../support/quick_start.ts';
 import { withTestService } from '../support/services.ts';
+import { until } from '../support/until.ts';
 
 const demoProgram = path.join(project, 'src', 'bin', 'placement-demo.ts');
 
@@ -99,6 +100,21 @@ test('make demo serves a fleet that lives, and says where its console is', async
     assert.equal((await fetch(`${url}/console`)).status, 200);
     const client = connect({ endpoint: url, auth: 'admin' });
     for await (const change of client.changes()) if ('resource_provider' in change) break;
+    await until('a job waits for the limit of its project', async () =>
+      (await client.waiting.page({ project_id: 'research', line: 'training' })).some(
+        (claim) => claim.waits_for === 'limit',
+      ),
+    );
+    const { JOB } = (await client.limits.show('research')).consumers;
+    assert.equal(JOB?.limit, 4);
+    assert.ok(JOB.used > 0 && JOB.used <= 4, `${JOB.used}`);
+    const held = await client.holdings.page({ project_id: 'research' });
+    assert.ok(
+      held.every(({ name, expires_at }) => /^training-\d+$/.test(name ?? '') && expires_at !== null),
+      'jobs end by themselves',
+    );
+    const records = await Array.fromAsync(client.usageRecords.list({ project_id: 'research' }));
+    assert.ok(records.length > 0, 'the history is on');
   } finally {
     const ended = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGTERM');
